@@ -1,0 +1,176 @@
+import { z } from 'zod';
+import { engineSpec } from './engine.schema.ts';
+import { endpointName, modelName, poolName, projectName, tag, versionNumber } from './names.schema.ts';
+
+/** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
+export const versionSelect = z
+  .strictObject({
+    tags: z.array(tag).max(32).default([]),
+    tagMatch: z.enum(['any', 'all']).default('all'),
+    published: z.boolean().default(true),
+  })
+  .meta({ id: 'VersionSelect' });
+export type VersionSelect = z.infer<typeof versionSelect>;
+
+/** Either one `version`, or a rule (`select`, the default rule when both are left out). */
+export const endpointModel = z
+  .strictObject({
+    project: projectName,
+    name: modelName,
+    version: versionNumber.optional(),
+    select: versionSelect.optional(),
+    maxVersions: z.number().int().min(1).max(64).optional(),
+    source: z.string().optional(),
+  })
+  .superRefine((value, ctx) => {
+    if (value.version !== undefined && (value.select || value.maxVersions !== undefined))
+      ctx.addIssue({
+        code: 'custom',
+        path: ['version'],
+        message: 'give either one version or a rule (select, maxVersions), not both',
+      });
+  })
+  .meta({ id: 'EndpointModel' });
+export type EndpointModel = z.infer<typeof endpointModel>;
+
+const weight = z.number().min(0).max(1_000_000);
+const notAllZero = (values: readonly number[]) => values.some((value) => value > 0);
+
+export const traffic = z
+  .strictObject({
+    mode: z.enum(['newest', 'weighted', 'progressive']).default('newest'),
+    weights: z
+      .record(z.string().regex(/^[1-9][0-9]{0,9}$/, 'a weight is keyed by a version number'), weight)
+      .optional(),
+    newestFirst: z.array(weight).min(1).max(64).optional(),
+    policy: z.string().max(64).optional(),
+    sticky: z.strictObject({ header: z.string().min(1).max(128) }).optional(),
+  })
+  .superRefine((value, ctx) => {
+    const fault = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
+    if (value.mode === 'weighted' && !value.weights === !value.newestFirst)
+      fault('mode', 'mode weighted wants either weights or newestFirst');
+    if (value.mode !== 'weighted' && (value.weights || value.newestFirst)) fault('mode', 'weights want mode weighted');
+    if (value.weights && !notAllZero(Object.values(value.weights)))
+      fault('weights', 'at least one weight must be above zero');
+    if (value.newestFirst && !notAllZero(value.newestFirst))
+      fault('newestFirst', 'at least one weight must be above zero');
+  })
+  .meta({ id: 'Traffic' });
+export type Traffic = z.infer<typeof traffic>;
+
+/** Pre- and postprocessing: a built-in with options, or a registered module. */
+export const processingSpec = z
+  .strictObject({
+    builtin: z.string().max(64).optional(),
+    module: z.string().max(256).optional(),
+    isolation: z.enum(['inline', 'worker', 'process']).optional(),
+    options: z.record(z.string(), z.unknown()).optional(),
+  })
+  .refine((value) => !value.builtin !== !value.module, 'give either builtin or module')
+  .meta({ id: 'ProcessingSpec' });
+export type ProcessingSpec = z.infer<typeof processingSpec>;
+
+export const endpointSpec = z
+  .strictObject({
+    kind: z.literal('Endpoint').default('Endpoint'),
+    name: endpointName,
+    model: endpointModel,
+    engine: engineSpec.default({}),
+    processing: processingSpec.default({ builtin: 'passthrough' }),
+    fleet: z
+      .strictObject({ pool: poolName.default('default'), replicas: z.number().int().min(1).max(256).default(1) })
+      .prefault({}),
+    traffic: traffic.prefault({}),
+    limits: z
+      .strictObject({
+        timeoutMs: z.number().int().min(1).max(3_600_000).default(60_000),
+        maxBodyBytes: z.number().int().min(1).max(1_073_741_824).default(67_108_864),
+        concurrency: z.union([z.literal('auto'), z.number().int().min(1).max(100_000)]).optional(),
+        rateLimitPerKey: z.number().min(0.001).optional(),
+      })
+      .prefault({}),
+    access: z.strictObject({ inference: z.enum(['key', 'public']).default('key') }).prefault({}),
+    slo: z
+      .strictObject({ latencyMs: z.number().positive().optional(), errorRate: z.number().min(0).max(1).optional() })
+      .optional(),
+    idempotent: z.boolean().default(true),
+    description: z.string().max(4_000).default(''),
+  })
+  .meta({ id: 'EndpointSpec' });
+export type EndpointSpec = z.infer<typeof endpointSpec>;
+export type EndpointSpecInput = z.input<typeof endpointSpec>;
+
+export const deploymentStates = ['pending', 'placing', 'loading', 'ready', 'draining', 'retired', 'failed'] as const;
+export const deploymentState = z.enum(deploymentStates);
+export type DeploymentState = z.infer<typeof deploymentState>;
+
+export const deployment = z
+  .object({
+    id: z.string(),
+    version: z.number().int(),
+    tritonModel: z.string(),
+    digest: z.string(),
+    state: deploymentState,
+    reason: z.string().nullable(),
+    since: z.string(),
+    servers: z.array(z.object({ server: z.string(), state: z.string(), reason: z.string().nullable() })),
+    weightPercent: z.number(),
+  })
+  .meta({ id: 'Deployment' });
+export type Deployment = z.infer<typeof deployment>;
+
+/** What an endpoint shows: a phase, a reason code, and a sentence for a person. */
+export const endpointStatus = z
+  .object({
+    phase: z.enum(['ready', 'progressing', 'blocked', 'invalid']),
+    reason: z.string(),
+    message: z.string(),
+    generationSeen: z.number().int(),
+    servingVersions: z.array(z.number().int()),
+    nextVersion: z.number().int().nullable(),
+  })
+  .meta({ id: 'EndpointStatus' });
+export type EndpointStatus = z.infer<typeof endpointStatus>;
+
+export const endpoint = z
+  .object({
+    name: endpointName,
+    generation: z.number().int(),
+    spec: endpointSpec,
+    status: endpointStatus,
+    deployments: z.array(deployment),
+    updatedAt: z.string(),
+    updatedBy: z.string(),
+  })
+  .meta({ id: 'Endpoint' });
+export type Endpoint = z.infer<typeof endpoint>;
+
+export const endpointGeneration = z
+  .object({
+    generation: z.number().int(),
+    spec: endpointSpec.nullable(),
+    actor: z.string(),
+    reason: z.string(),
+    createdAt: z.string(),
+  })
+  .meta({ id: 'EndpointGeneration' });
+export type EndpointGeneration = z.infer<typeof endpointGeneration>;
+
+export const rollbackEndpoint = z
+  .strictObject({ generation: z.number().int().min(1), reason: z.string().max(1_000).default('') })
+  .meta({ id: 'RollbackEndpoint' });
+
+/** `perch apply` and `perch diff`: what would change, field by field, and what follows from it. */
+export const specChange = z.object({ path: z.string(), before: z.unknown(), after: z.unknown() });
+export type SpecChange = z.infer<typeof specChange>;
+export const applyResult = z
+  .object({
+    name: endpointName,
+    outcome: z.enum(['created', 'updated', 'unchanged', 'would_create', 'would_update']),
+    generation: z.number().int(),
+    changes: z.array(specChange),
+    effect: z.array(z.string()),
+  })
+  .meta({ id: 'ApplyResult' });
+export type ApplyResult = z.infer<typeof applyResult>;

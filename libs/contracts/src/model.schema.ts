@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { manifestFile, manifestFiles } from './manifest.schema.ts';
+import { modelName, projectName, sha256, tag } from './names.schema.ts';
+import { signature } from './tensor.schema.ts';
+
+export const versionStates = ['uploading', 'draft', 'published', 'archived'] as const;
+export const versionState = z.enum(versionStates);
+export type VersionState = z.infer<typeof versionState>;
+
+const text = z.string().max(4_000);
+/** Where a version came from; free text except the keys, so that it can be searched. */
+export const lineageFields = z
+  .strictObject({
+    sourceUri: text.optional(),
+    gitCommit: text.optional(),
+    trainingRun: text.optional(),
+    dataset: text.optional(),
+    parent: text.optional(),
+  })
+  .meta({ id: 'LineageFields' });
+export const metadata = z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(1_000));
+
+const describing = {
+  description: text.optional(),
+  metadata: metadata.optional(),
+  lineage: lineageFields.optional(),
+};
+
+export const frameworks = [
+  'onnx',
+  'tensorrt',
+  'pytorch',
+  'tensorflow',
+  'openvino',
+  'python',
+  'ensemble',
+  'custom',
+] as const;
+export const framework = z.enum(frameworks);
+export type Framework = z.infer<typeof framework>;
+
+export const createVersion = z
+  .strictObject({
+    files: manifestFiles,
+    framework: framework.optional(),
+    tags: z.array(tag).max(64).optional(),
+    ...describing,
+  })
+  .meta({ id: 'CreateVersion' });
+export type CreateVersion = z.infer<typeof createVersion>;
+
+/** Registers an object that already exists elsewhere: fetched, hashed and stored by the control plane. */
+export const createVersionFromUrl = z
+  .strictObject({
+    url: z.url({ protocol: /^(https?|s3)$/ }),
+    path: z.string().optional(),
+    sha256: sha256.optional(),
+    framework: framework.optional(),
+    tags: z.array(tag).max(64).optional(),
+    ...describing,
+  })
+  .meta({ id: 'CreateVersionFromUrl' });
+export type CreateVersionFromUrl = z.infer<typeof createVersionFromUrl>;
+
+/** How one missing blob is to be sent. A `put` carries the signed checksum header; `multipart` lists parts not yet there. */
+export const blobUpload = z
+  .object({
+    sha256,
+    size: z.number().int(),
+    method: z.enum(['put', 'multipart']),
+    url: z.string().optional(),
+    headers: z.record(z.string(), z.string()).optional(),
+    uploadId: z.string(),
+    partSize: z.number().int().optional(),
+    partCount: z.number().int().optional(),
+    parts: z.array(z.object({ partNumber: z.number().int(), url: z.string() })).optional(),
+    partsDone: z.array(z.number().int()).optional(),
+    expiresAt: z.string(),
+  })
+  .meta({ id: 'BlobUpload' });
+export type BlobUpload = z.infer<typeof blobUpload>;
+
+export const version = z
+  .object({
+    id: z.string(),
+    project: projectName,
+    name: modelName,
+    number: z.number().int(),
+    state: versionState,
+    manifestDigest: sha256,
+    files: z.array(manifestFile).optional(),
+    sizeBytes: z.number(),
+    framework: framework.nullable(),
+    signature: signature.nullable(),
+    tags: z.array(z.string()),
+    description: z.string(),
+    metadata: z.record(z.string(), z.string()),
+    lineage: lineageFields,
+    author: z.string(),
+    createdAt: z.string(),
+    publishedAt: z.string().nullable(),
+  })
+  .meta({ id: 'Version' });
+export type Version = z.infer<typeof version>;
+
+/** Answer to creating a version, and to asking again how to go on with it (resume). */
+export const versionUpload = z.object({ version, missing: z.array(blobUpload) }).meta({ id: 'VersionUpload' });
+export type VersionUpload = z.infer<typeof versionUpload>;
+
+export const changeTags = z
+  .strictObject({ add: z.array(tag).max(64).default([]), remove: z.array(tag).max(64).default([]) })
+  .meta({ id: 'ChangeTags' });
+export type ChangeTags = z.infer<typeof changeTags>;
+export const describeVersion = z.strictObject(describing).meta({ id: 'DescribeVersion' });
+export type DescribeVersion = z.infer<typeof describeVersion>;
+
+export const model = z
+  .object({
+    id: z.string(),
+    project: projectName,
+    name: modelName,
+    latestVersion: z.number().int().nullable(),
+    latestPublished: z.number().int().nullable(),
+    versions: z.number().int(),
+    tags: z.array(z.string()),
+    createdAt: z.string(),
+  })
+  .meta({ id: 'Model' });
+export type Model = z.infer<typeof model>;
+
+/** `metadata` is `key=value`, all given ones must hold; tags: all must be on one version. */
+export const listModels = z.object({
+  project: projectName.optional(),
+  name: z.string().max(64).optional(),
+  tag: z.union([tag, z.array(tag)]).optional(),
+  metadata: z.union([z.string(), z.array(z.string())]).optional(),
+  cursor: z.string().max(200).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+});
+export type ListModels = z.infer<typeof listModels>;
+
+export const downloadUrl = z
+  .object({ path: z.string(), sha256, size: z.number(), url: z.string() })
+  .meta({ id: 'DownloadUrl' });
+export type DownloadUrl = z.infer<typeof downloadUrl>;

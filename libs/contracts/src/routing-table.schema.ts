@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { documentAnswer, documentHead } from './document.schema.ts';
+import { endpointName, sha256 } from './names.schema.ts';
+import { tensorSpec } from './tensor.schema.ts';
+
+/** One version of an endpoint that every server below has proved ready. */
+export const routeTarget = z.object({
+  deployment: z.string(),
+  version: z.number().int(),
+  tritonModel: z.string(),
+  /** Ids in `servers`; at least one. */
+  servers: z.array(z.string()).min(1),
+  maxBatchSize: z.number().int(),
+  inputs: z.array(tensorSpec),
+  outputs: z.array(tensorSpec),
+  processing: z.object({ builtin: z.string(), options: z.record(z.string(), z.unknown()) }),
+  /** Files of the version that processing may open (never model weights), by path. */
+  files: z.array(z.object({ path: z.string(), sha256, size: z.number().int() })),
+});
+export type RouteTarget = z.infer<typeof routeTarget>;
+
+export const route = z.object({
+  /** Share of each deployment id, adding to 1 (within 1e-9); targets without an arm are reached by pinning only. */
+  arms: z.array(z.object({ deployment: z.string(), share: z.number().min(0).max(1) })),
+  targets: z.array(routeTarget),
+  access: z.enum(['key', 'public']),
+  timeoutMs: z.number().int(),
+  maxBodyBytes: z.number().int(),
+  idempotent: z.boolean(),
+});
+export type Route = z.infer<typeof route>;
+
+/** `http` and `grpc` are `host:port`. */
+export const tableServer = z.object({ http: z.string(), grpc: z.string() });
+export type TableServer = z.infer<typeof tableServer>;
+
+/** SHA-256 of a key's secret text, and the endpoints it may call: exact names or prefixes ending in `/*`; empty = all. */
+export const tableKey = z.object({ hash: sha256, endpoints: z.array(z.string()) });
+export type TableKey = z.infer<typeof tableKey>;
+
+/** The whole snapshot that routers serve from. */
+export const routingTable = z.object({
+  ...documentHead,
+  publishedAt: z.string(),
+  /** Live routers, for limits that are per process. */
+  routers: z.number().int().min(0),
+  endpoints: z.record(endpointName, route),
+  servers: z.record(z.string(), tableServer),
+  keys: z.record(z.string(), tableKey),
+});
+export type RoutingTable = z.infer<typeof routingTable>;
+export const tableSections = ['endpoints', 'servers', 'keys'] as const;
+
+export const routingTableAnswer = documentAnswer(routingTable);
+export type RoutingTableAnswer = z.infer<typeof routingTableAnswer>;
+
+/**
+ * `PUT /internal/v1/routers/:id/report`, each second. `report` is left out while its hash is the one last accepted.
+ * `revision` is the lowest one among the router's worker processes.
+ */
+export const routerReport = z.object({
+  bootId: z.string(),
+  hash: z.string(),
+  report: z
+    .object({
+      lineage: z.string().nullable(),
+      revision: z.number().int(),
+      /** Requests still running on deployments that the table in force no longer holds; absent = none. */
+      inFlight: z.record(z.string(), z.number().int()),
+      /** Deployments this router cannot serve (its processing did not load), with the reason. */
+      problems: z.record(z.string(), z.string()),
+      held: z.boolean(),
+    })
+    .optional(),
+});
+export type RouterReport = z.infer<typeof routerReport>;
+/** `needReport`: send the body with the next report. `forgotten`: enrol again. */
+export const reportAnswer = z.object({ needReport: z.boolean() });

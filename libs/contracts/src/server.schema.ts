@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { documentAnswer, documentHead } from './document.schema.ts';
+import { resolvedEngine } from './engine.schema.ts';
+import { pathFault } from './manifest.schema.ts';
+import { poolName, sha256 } from './names.schema.ts';
+import { tensorSpec } from './tensor.schema.ts';
+
+const safePath = z.string().refine((path) => pathFault(path) === undefined, 'unsafe path');
+
+/** One Triton model a server is to hold. Files are laid out below `<repository>/<name>/`; config.pbtxt is written by the agent. */
+export const desiredModel = z.object({
+  files: z.array(z.object({ path: safePath, sha256, size: z.number().int() })),
+  engine: resolvedEngine,
+  /** Digest of (manifest, engine): the agent compares it with what it wrote, and never edits a model in place. */
+  digest: z.string(),
+});
+export type DesiredModel = z.infer<typeof desiredModel>;
+
+/** `GET /internal/v1/servers/:id/desired`: everything one server should hold, by Triton model name. */
+export const desiredServer = z.object({ ...documentHead, models: z.record(z.string(), desiredModel) });
+export type DesiredServer = z.infer<typeof desiredServer>;
+export const desiredAnswer = documentAnswer(desiredServer);
+export type DesiredAnswer = z.infer<typeof desiredAnswer>;
+
+export const observedStates = [
+  'pulling',
+  'staging',
+  'loading',
+  'warming',
+  'ready',
+  'failed',
+  'stuck',
+  'unloading',
+] as const;
+export const observedState = z.enum(observedStates);
+export type ObservedState = z.infer<typeof observedState>;
+
+export const observedModel = z.object({
+  state: observedState,
+  /** Triton's own words, or ours where Triton has none. */
+  reason: z.string().nullable(),
+  since: z.string(),
+  /** From the model server's own metadata once ready; shapes hold the batch dimension. */
+  inputs: z.array(tensorSpec).optional(),
+  outputs: z.array(tensorSpec).optional(),
+  maxBatchSize: z.number().int().optional(),
+});
+export type ObservedModel = z.infer<typeof observedModel>;
+
+export const observedServer = z.object({
+  lineage: z.string().nullable(),
+  revision: z.number().int(),
+  /** Removals that an unconfirmed document asked for and the agent did not do. */
+  heldRemovals: z.array(z.string()),
+  triton: z.object({
+    live: z.boolean(),
+    ready: z.boolean(),
+    name: z.string(),
+    version: z.string(),
+    gpus: z.number().int(),
+  }),
+  models: z.record(z.string(), observedModel),
+  disk: z.object({ freeBytes: z.number(), cacheBytes: z.number() }),
+});
+export type ObservedServer = z.infer<typeof observedServer>;
+
+/** `PUT /internal/v1/servers/:id/observed`, every 2 s and at once on change; the body only on change. */
+export const observedReport = z.object({ bootId: z.string(), hash: z.string(), observed: observedServer.optional() });
+export type ObservedReport = z.infer<typeof observedReport>;
+
+/** `POST /internal/v1/enrol`: a join key becomes an id and a token. `previousLineage`: whose documents the caller last followed. */
+export const enrol = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('server'),
+    name: z.string().min(1).max(128),
+    labels: z.record(z.string(), z.string()).default({}),
+    http: z.string(),
+    grpc: z.string(),
+    previousLineage: z.string().nullable().default(null),
+  }),
+  z.object({
+    kind: z.literal('router'),
+    name: z.string().min(1).max(128),
+    previousLineage: z.string().nullable().default(null),
+  }),
+]);
+export type Enrol = z.infer<typeof enrol>;
+export const enrolled = z.object({ id: z.string(), token: z.string(), pool: poolName.nullable() });
+export type Enrolled = z.infer<typeof enrolled>;
+
+/** `POST /internal/v1/blobs/urls`: documents hold hashes, never URLs. Good for 15 min; on 403 ask again and resume. */
+export const blobUrlsRequest = z.object({ hashes: z.array(sha256).min(1).max(200) });
+export const blobUrls = z.object({ urls: z.record(z.string(), z.object({ url: z.string(), size: z.number().int() })) });
+export type BlobUrls = z.infer<typeof blobUrls>;
+
+/** `fleet servers` */
+export const server = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    pool: z.string(),
+    http: z.string(),
+    grpc: z.string(),
+    labels: z.record(z.string(), z.string()),
+    live: z.boolean(),
+    lastSeenAt: z.string().nullable(),
+    desiredRevision: z.number().int(),
+    observed: observedServer.nullable(),
+  })
+  .meta({ id: 'Server' });
+export type Server = z.infer<typeof server>;
