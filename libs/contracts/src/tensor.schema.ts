@@ -29,3 +29,15 @@ export const signature = z
   .object({ inputs: z.array(tensorSpec), outputs: z.array(tensorSpec) })
   .meta({ id: 'Signature' });
 export type Signature = z.infer<typeof signature>;
+
+/**
+ * A tensor in flight. `bytes` is Triton's binary form (little-endian, row-major, no padding; BYTES elements each behind
+ * a 4-byte length), so it goes to and from the wire without a copy. `shape` includes the batch dimension.
+ */
+export interface Tensor {
+  datatype: DataType;
+  shape: readonly number[];
+  bytes: Uint8Array;
+}
+/** Tensors by name. */
+export type Tensors = Record<string, Tensor>;
