@@ -20,7 +20,8 @@ export function readConfig<T extends z.ZodObject>(schema: T, env: Environment = 
     }
   }
   const result = schema.safeParse(values);
-  if (!result.success) for (const issue of result.error.issues) faults.push(`${issue.path.join('.')}: ${issue.message}`);
+  if (!result.success)
+    for (const issue of result.error.issues) faults.push(`${issue.path.join('.')}: ${issue.message}`);
   if (faults.length > 0 || !result.success) throw new AppError('invalid', `settings: ${faults.join('; ')}`);
   return result.data;
 }

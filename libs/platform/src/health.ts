@@ -20,7 +20,9 @@ export class Health {
   async report(timeoutMs = 2_000): Promise<HealthReport> {
     const results = await Promise.all(
       [...this.checks].map(async ([name, check]) => {
-        const reason = await withTimeout(Promise.resolve().then(check), timeoutMs, `health check ${name}`).catch(shownMessage);
+        const reason = await withTimeout(Promise.resolve().then(check), timeoutMs, `health check ${name}`).catch(
+          shownMessage,
+        );
         return [name, reason === undefined ? { up: true } : { up: false, reason }] as const;
       }),
     );

@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
-import type { Type } from '@nestjs/common';
+import type { DynamicModule, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { DynamicModule } from '@nestjs/common';
 import type { ListenAddress } from './env.config.ts';
 import type { Health } from './health.ts';
 import { type Logger, nestLogger } from './logger.ts';
@@ -22,8 +21,14 @@ export interface HttpProgram {
 /** A Nest application on Fastify with /health/live, /health/ready and /metrics; not yet listening. */
 export async function createHttpProgram(program: HttpProgram): Promise<NestFastifyApplication> {
   const https = program.tls && { cert: readFileSync(program.tls.certFile), key: readFileSync(program.tls.keyFile) };
-  const adapter = new FastifyAdapter({ ...(https ? { https } : {}), forceCloseConnections: 'idle', ...program.fastify } as never);
-  const app = await NestFactory.create<NestFastifyApplication>(program.module, adapter, { logger: nestLogger(program.logger) });
+  const adapter = new FastifyAdapter({
+    ...(https ? { https } : {}),
+    forceCloseConnections: 'idle',
+    ...program.fastify,
+  } as never);
+  const app = await NestFactory.create<NestFastifyApplication>(program.module, adapter, {
+    logger: nestLogger(program.logger),
+  });
   const fastify = app.getHttpAdapter().getInstance();
   fastify.get('/health/live', async (_request, reply) => reply.code(200).send({ live: true }));
   fastify.get('/health/ready', async (_request, reply) => {

@@ -1,5 +1,5 @@
-import { errorCodeOf } from '@perch/contracts';
 import type { LoggerService } from '@nestjs/common';
+import { errorCodeOf } from '@perch/contracts';
 import { type Logger as PinoLogger, pino } from 'pino';
 
 export type LogFields = Record<string, unknown>;
@@ -30,14 +30,17 @@ const wrap = (log: PinoLogger): Logger => ({
 });
 
 export const createLogger = (program: string, level = 'info'): Logger =>
-  wrap(pino({ level, base: { program }, serializers: { error: errorFields }, timestamp: pino.stdTimeFunctions.isoTime }));
+  wrap(
+    pino({ level, base: { program }, serializers: { error: errorFields }, timestamp: pino.stdTimeFunctions.isoTime }),
+  );
 
 export const silentLogger: Logger = wrap(pino({ level: 'silent' }));
 
 /** Nest's own lines: start-up chatter is for debugging, faults are not. */
 export const nestLogger = (logger: Logger): LoggerService => ({
   log: (message: unknown) => logger.debug('nest', { message: String(message) }),
-  error: (message: unknown, ...rest: unknown[]) => logger.error('nest', { message: String(message), rest: rest.map(String) }),
+  error: (message: unknown, ...rest: unknown[]) =>
+    logger.error('nest', { message: String(message), rest: rest.map(String) }),
   warn: (message: unknown) => logger.warn('nest', { message: String(message) }),
   debug: () => undefined,
   verbose: () => undefined,

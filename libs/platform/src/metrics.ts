@@ -32,7 +32,12 @@ export class Metrics {
     return { set: (labels, value) => metric.set(labels, value), remove: (labels) => metric.remove(labels) };
   }
 
-  histogram<L extends string>(name: string, help: string, labelNames: readonly L[], buckets = durationBuckets): HistogramMetric<L> {
+  histogram<L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    buckets = durationBuckets,
+  ): HistogramMetric<L> {
     const metric = new Histogram({ name, help, labelNames: [...labelNames], buckets, registers: [this.registry] });
     return { observe: (labels, value) => metric.observe(labels, value) };
   }

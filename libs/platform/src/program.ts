@@ -10,7 +10,11 @@ export interface Stoppable {
  * Runs a program until SIGTERM or SIGINT: starts it, stops it gracefully (a second signal or `graceMs` ends it at
  * once), exits 0. Bad settings exit 2 with one line; any other failed start exits 1.
  */
-export function runProgram(name: string, start: () => Promise<{ app: Stoppable; logger: Logger }>, graceMs = 30_000): void {
+export function runProgram(
+  name: string,
+  start: () => Promise<{ app: Stoppable; logger: Logger }>,
+  graceMs = 30_000,
+): void {
   const stop = async (app: Stoppable, logger: Logger, signal: string) => {
     logger.info('stopping', { signal });
     setTimeout(() => process.exit(1), graceMs).unref();
