@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
 
@@ -11,15 +12,32 @@ const decorators = swc.vite({
   },
 });
 
-/** Libs are read from their sources, so that a test never sees a stale build. */
-const conditions = ['perch-source', 'node', 'import'];
+/** Projects are read from their sources, so that a test never sees a stale build. */
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const alias = [
+  { find: /^@perch\/migrations$/, replacement: at('migrations/index.ts') },
+  { find: /^@perch\/(platform|triton)\/(\w+)$/, replacement: at('libs/$1/src/$2/index.ts') },
+  { find: /^@perch\/([a-z-]+)$/, replacement: at('libs/$1/src/index.ts') },
+];
 
-const project = (name: string, include: string[], testTimeout: number, parallel = true) => ({
+const project = (
+  name: string,
+  include: string[],
+  testTimeout: number,
+  options: { postgres?: boolean; parallel?: boolean } = {},
+) => ({
   plugins: [decorators],
   oxc: false as const,
-  resolve: { conditions },
-  ssr: { resolve: { conditions, externalConditions: ['node', 'import'] } },
-  test: { name, include, testTimeout, hookTimeout: 60_000, pool: 'forks' as const, fileParallelism: parallel },
+  resolve: { alias },
+  test: {
+    name,
+    include,
+    testTimeout,
+    hookTimeout: 60_000,
+    pool: 'forks' as const,
+    fileParallelism: options.parallel ?? true,
+    globalSetup: options.postgres ? ['test/support/postgres.global.ts'] : [],
+  },
 });
 
 export default defineConfig({
@@ -27,8 +45,8 @@ export default defineConfig({
     projects: [
       project('unit', ['apps/**/*.spec.ts', 'libs/**/*.spec.ts', 'test/house/**/*.spec.ts'], 10_000),
       project('contract', ['test/contract/**/*.spec.ts'], 60_000),
-      project('integration', ['test/integration/**/*.spec.ts'], 60_000),
-      project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, false),
+      project('integration', ['test/integration/**/*.spec.ts'], 60_000, { postgres: true }),
+      project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, { postgres: true, parallel: false }),
     ],
   },
 });
