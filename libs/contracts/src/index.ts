@@ -9,6 +9,7 @@ export * from './manifest.schema.ts';
 export * from './model.schema.ts';
 export * from './names.schema.ts';
 export * from './parse.ts';
+export * from './processing.schema.ts';
 export * from './routing-table.schema.ts';
 export * from './server.schema.ts';
 export * from './tensor.schema.ts';
