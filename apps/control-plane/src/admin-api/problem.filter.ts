@@ -1,0 +1,118 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import { AppError, type ErrorCode, errorCodeOf, type Problem, shownMessage } from '@perch/contracts';
+import { LOGGER, type Logger } from '@perch/platform';
+import { isConnectionLoss } from '@perch/platform/database';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** The one table from code to status. */
+export const httpStatus: Record<ErrorCode, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  precondition_failed: 412,
+  not_available_yet: 501,
+  too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  integrity: 422,
+  unavailable: 503,
+  upstream: 502,
+  timeout: 504,
+  cancelled: 499,
+  no_space: 507,
+  internal: 500,
+};
+
+const titles: Record<ErrorCode, string> = {
+  invalid: 'The request is not valid',
+  unauthenticated: 'A valid key is wanted',
+  forbidden: 'The key does not allow this',
+  not_found: 'There is no such thing',
+  conflict: 'It contradicts what exists',
+  precondition_failed: 'Somebody else changed it',
+  not_available_yet: 'Not available yet',
+  too_large: 'Too large',
+  unsupported_media_type: 'This content type is not understood',
+  rate_limited: 'Too many requests',
+  integrity: 'The bytes do not match their hash',
+  unavailable: 'Try again later',
+  upstream: 'The model server failed',
+  timeout: 'It took too long',
+  cancelled: 'The request was cancelled',
+  no_space: 'No space left',
+  internal: 'Internal error',
+};
+
+/** Faults that Nest and Fastify find before a controller is asked. */
+const byStatus: Record<number, ErrorCode> = {
+  400: 'invalid',
+  401: 'unauthenticated',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'invalid',
+  408: 'timeout',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  429: 'rate_limited',
+  503: 'unavailable',
+};
+
+const statusOf = (error: unknown): number | undefined => {
+  if (error instanceof HttpException) return error.getStatus();
+  const { statusCode, code } = (error ?? {}) as { statusCode?: unknown; code?: unknown };
+  return typeof statusCode === 'number' && String(code).startsWith('FST_') ? statusCode : undefined;
+};
+
+/** Anything thrown, as an `AppError`; what is not understood becomes `internal`, whose text never leaves the process. */
+export function asAppError(error: unknown, path: string): AppError {
+  if (error instanceof AppError) return error;
+  if (isConnectionLoss(error) || /not established|not initialized|Connection terminated/i.test(nameAndMessage(error)))
+    return new AppError('unavailable', 'the database is not reachable; try again', {
+      cause: error,
+      retryAfterMs: 1_000,
+    });
+  const code = byStatus[statusOf(error) ?? 0];
+  if (code === 'not_found') return new AppError('not_found', `there is no route ${path}`);
+  if (code && error instanceof Error) return new AppError(code, error.message, { cause: error });
+  return new AppError('internal', 'internal error', { cause: error });
+}
+const nameAndMessage = (error: unknown) => (error instanceof Error ? `${error.name} ${error.message}` : '');
+
+/** RFC 9457 body of an error. */
+export function problemOf(error: AppError, requestId: string): Problem {
+  const code = errorCodeOf(error);
+  const { errors, ...details } = error.details ?? {};
+  return {
+    type: `urn:perch:problem:${code}`,
+    title: titles[code],
+    status: httpStatus[code],
+    code,
+    detail: shownMessage(error),
+    requestId,
+    ...(Array.isArray(errors) ? { errors } : {}),
+    ...(Object.keys(details).length > 0 ? { details } : {}),
+  };
+}
+
+/** Every error of the admin and internal APIs leaves as problem+json. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  constructor(@Inject(LOGGER) private readonly logger: Logger) {}
+
+  catch(thrown: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    const error = asAppError(thrown, `${request.method} ${request.url.split('?')[0]}`);
+    if (error.code === 'internal')
+      this.logger.error('request failed', { requestId: request.id, route: request.routeOptions?.url, error: thrown });
+    if (reply.sent) return;
+    if (error.retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)));
+    if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+    reply
+      .code(httpStatus[error.code])
+      .header('content-type', 'application/problem+json')
+      .send(JSON.stringify(problemOf(error, request.id)));
+  }
+}
