@@ -1,0 +1,73 @@
+/**
+ * `ensureInstalled()`: runs `npm ci` when node_modules is not what the lock file says, `ensureBuilt()`: transpiles what
+ * changed. Starts with Node's built-ins only, so that one command works on a fresh clone.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+const marker = join(root, 'node_modules', '.perch-installed');
+
+function wantedHash() {
+  return createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .update(process.version)
+    .digest('hex');
+}
+
+const installed = () => existsSync(marker) && readFileSync(marker, 'utf8') === wantedHash();
+
+/** Two commands in one clone at once: the second waits for the first. A lock of over ten minutes is left over. */
+function withLock(work) {
+  const lock = join(root, '.perch-install.lock');
+  for (;;) {
+    try {
+      mkdirSync(lock);
+      break;
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+      const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+      if (Date.now() - since > 600_000) rmSync(lock, { recursive: true, force: true });
+      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+    }
+  }
+  try {
+    return work();
+  } finally {
+    rmSync(lock, { recursive: true, force: true });
+  }
+}
+
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
+  if (result.error) throw result.error;
+  return result.status ?? 1;
+}
+
+export function ensureInstalled() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major < 20 || (major === 20 && minor < 19)) {
+    console.error(`Perch wants Node 20.19 or newer; this is ${process.version}`);
+    process.exit(2);
+  }
+  if (installed()) return;
+  withLock(() => {
+    if (installed()) return;
+    console.error('installing dependencies (npm ci) …');
+    const status = run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+      stdio: ['ignore', 2, 2],
+      shell: process.platform === 'win32',
+    });
+    if (status !== 0) process.exit(status);
+    writeFileSync(marker, wantedHash());
+  });
+}
+
+export function ensureBuilt() {
+  ensureInstalled();
+  const status = run(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: ['ignore', 2, 2] });
+  if (status !== 0) process.exit(status);
+}
