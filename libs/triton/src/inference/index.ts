@@ -1,0 +1,6 @@
+export { type FaultKind, type InferRequest, type InferResponse, type NamedTensor, TritonFault } from '../wire/index.ts';
+export { ChunkedBody } from './chunked-body.ts';
+export { ConnectionFault, type Reached } from './connection-fault.ts';
+export { GrpcTransport } from './grpc.client.ts';
+export { HttpTransport } from './http.client.ts';
+export type { CallOptions, ForwardReply, ForwardRequest, InferenceServer, InferenceTransport } from './transport.ts';

@@ -1,0 +1,43 @@
+import type { InferRequest, InferResponse } from '../wire/index.ts';
+
+/** Where one Triton listens; both are `host:port`. */
+export interface InferenceServer {
+  http: string;
+  grpc: string;
+}
+
+export interface CallOptions {
+  /** Milliseconds from now; must be above 0. */
+  timeoutMs: number;
+  /** Ends the call with fault `cancelled`; over HTTP by closing the connection, since Triton has no other way there. */
+  signal?: AbortSignal;
+}
+
+/** A request of `/v2/models/<model>…` handed on as it stands, with another model name. */
+export interface ForwardRequest {
+  method: 'GET' | 'POST';
+  model: string;
+  /** What follows the model in the path: `/infer`, `/ready`, `/config`, `/stats` or nothing. */
+  action: '/infer' | '/ready' | '/config' | '/stats' | '';
+  /** Sent as they stand; names in lower case. Framing headers are the transport's own. */
+  headers: Readonly<Record<string, string>>;
+  /** The body in pieces; sent behind one another without a copy. */
+  body: readonly Uint8Array[];
+}
+
+export interface ForwardReply {
+  contentType: string;
+  /** Bytes of JSON in front of binary tensors; undefined when the whole body is JSON. */
+  headerLength: number | undefined;
+  body: Buffer;
+}
+
+/**
+ * Unary inference on one server. Every failure is a `TritonFault`; when the connection is at fault it is a
+ * `ConnectionFault`, whose `reached` tells whether the request may have run. A timeout is fault `deadline`.
+ */
+export interface InferenceTransport {
+  infer(server: InferenceServer, request: InferRequest, options: CallOptions): Promise<InferResponse>;
+  forward(server: InferenceServer, request: ForwardRequest, options: CallOptions): Promise<ForwardReply>;
+  close(): Promise<void>;
+}
