@@ -54,6 +54,9 @@ export const channelOptions: grpc.ChannelOptions = {
   'grpc.max_receive_message_length': maxMessageBytes,
   'grpc.max_send_message_length': maxMessageBytes,
   'grpc.use_local_subchannel_pool': 1,
+  // A server that comes back is seen within a second, not within grpc-js's two minutes.
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1_000,
 };
 
 /** A channel to one Triton; connects on first use. `address` is `host:port`. */
