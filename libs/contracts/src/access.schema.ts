@@ -39,6 +39,10 @@ export const apiKey = z
     createdAt: z.string(),
     expiresAt: z.string().nullable(),
     revokedAt: z.string().nullable(),
+    /** Coarse: written at most once in five minutes. Absent for join keys. */
+    lastUsedAt: z.string().nullable().optional(),
+    /** Of join keys of servers only. */
+    pool: z.string().nullable().optional(),
   })
   .meta({ id: 'ApiKey' });
 export type ApiKey = z.infer<typeof apiKey>;
@@ -69,3 +73,28 @@ export const auditRow = z
   })
   .meta({ id: 'AuditRow' });
 export type AuditRow = z.infer<typeof auditRow>;
+
+/** Answer of `GET /api/v1/audit/verify`: the first row whose hash does not follow from its content and the row before. */
+export const auditCheck = z
+  .object({
+    intact: z.boolean(),
+    rows: z.number().int(),
+    fault: z.object({ id: z.number().int(), reason: z.string() }).nullable(),
+  })
+  .meta({ id: 'AuditCheck' });
+export type AuditCheck = z.infer<typeof auditCheck>;
+
+export const whoami = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    role,
+    projects: z.array(z.string()),
+    endpoints: z.array(z.string()),
+  })
+  .meta({ id: 'Whoami' });
+
+export const installationStatus = z
+  .object({ version: z.string(), lineage: z.string(), confirmed: z.boolean() })
+  .meta({ id: 'Status' });
+export type InstallationStatus = z.infer<typeof installationStatus>;
