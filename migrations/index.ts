@@ -1,6 +1,14 @@
 import { AddWork1790000000000 } from './1790000000000-add-work.ts';
 import { AddRegistry1790000000100 } from './1790000000100-add-registry.ts';
+import { AddFleet1790000000200 } from './1790000000200-add-fleet.ts';
+import { AddEndpoints1790000000300 } from './1790000000300-add-endpoints.ts';
 import { AddAccess1790000000400 } from './1790000000400-add-access.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
-export const migrations = [AddWork1790000000000, AddRegistry1790000000100, AddAccess1790000000400];
+export const migrations = [
+  AddWork1790000000000,
+  AddRegistry1790000000100,
+  AddFleet1790000000200,
+  AddEndpoints1790000000300,
+  AddAccess1790000000400,
+];
