@@ -37,3 +37,24 @@ export async function createTestDatabase(options: { migrated?: boolean } = {}): 
     drop: async () => void (await once(server, `drop database if exists ${name} with (force)`)),
   };
 }
+
+/**
+ * Copies the database as it is now; the function that comes back puts the copy in its place, as a restore from a backup
+ * does while everybody runs: open connections are cut both times.
+ */
+export async function snapshotDatabase(database: TestDatabase): Promise<() => Promise<void>> {
+  const server = inject('postgresUrl');
+  const name = new URL(database.url).pathname.slice(1);
+  const copy = `${name}_copy`;
+  const alone = async (sql: string) => {
+    await once(server, `alter database ${name} with allow_connections false`);
+    await once(server, 'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name]);
+    await once(server, sql);
+  };
+  await alone(`create database ${copy} template ${name}`);
+  await once(server, `alter database ${name} with allow_connections true`);
+  return async () => {
+    await alone(`drop database ${name} with (force)`);
+    await once(server, `alter database ${copy} rename to ${name}`);
+  };
+}
