@@ -45,6 +45,13 @@ export const textEmbeddingOptions = z
         path: ['padding', 'to'],
         message: `is ${to}, less than maxTokens (${value.maxTokens}): a text would not fit`,
       });
+    const step = typeof value.padding === 'object' && 'multipleOf' in value.padding ? value.padding.multipleOf : 1;
+    if (value.maxTokens % step !== 0)
+      ctx.addIssue({
+        code: 'custom',
+        path: ['padding', 'multipleOf'],
+        message: `is ${step}, which does not divide maxTokens (${value.maxTokens})`,
+      });
     if (value.pooling === 'none' && value.encoding === 'base64')
       ctx.addIssue({ code: 'custom', path: ['encoding'], message: 'base64 wants pooling mean or cls' });
   })

@@ -1,0 +1,109 @@
+import { AppError, type DataType, type Tensor } from '@perch/contracts';
+
+/** Views of a tensor are the machine's own order; the wire is little-endian, as is every machine Node runs on today. */
+type NumberView =
+  | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array
+  | BigInt64Array | BigUint64Array; // biome-ignore format: one row reads better
+type ViewType<V> = { new (buffer: ArrayBufferLike, byteOffset: number, length: number): V; BYTES_PER_ELEMENT: number };
+type Values<V, E> = V | ArrayLike<E>;
+
+export const elementCount = (shape: readonly number[]): number => shape.reduce((product, dim) => product * dim, 1);
+
+function checkCount(count: number, shape: readonly number[], datatype: DataType): void {
+  if (count !== elementCount(shape))
+    throw new AppError(
+      'invalid',
+      `${datatype} tensor: shape [${shape.join(', ')}] wants ${elementCount(shape)} values, got ${count}`,
+    );
+}
+
+function tensorOf(datatype: DataType, view: NumberView, shape: readonly number[]): Tensor {
+  checkCount(view.length, shape, datatype);
+  return { datatype, shape, bytes: new Uint8Array(view.buffer, view.byteOffset, view.byteLength) };
+}
+
+/** Makes a constructor of tensors: a view of the right type is taken without a copy, other lists are copied. */
+const numbersTo =
+  <V extends NumberView, E>(datatype: DataType, type: { new (...args: never[]): V; from(values: ArrayLike<E>): V }) =>
+  /** `shape` includes the batch dimension; throws `invalid` when it does not hold exactly the values. */
+  (values: Values<V, E>, shape: readonly number[]): Tensor =>
+    tensorOf(datatype, values instanceof type ? (values as V) : type.from(values as ArrayLike<E>), shape);
+
+export const int8 = numbersTo<Int8Array, number>('INT8', Int8Array);
+export const int16 = numbersTo<Int16Array, number>('INT16', Int16Array);
+export const int32 = numbersTo<Int32Array, number>('INT32', Int32Array);
+export const uint8 = numbersTo<Uint8Array, number>('UINT8', Uint8Array);
+export const uint16 = numbersTo<Uint16Array, number>('UINT16', Uint16Array);
+export const uint32 = numbersTo<Uint32Array, number>('UINT32', Uint32Array);
+export const float32 = numbersTo<Float32Array, number>('FP32', Float32Array);
+export const float64 = numbersTo<Float64Array, number>('FP64', Float64Array);
+/** Takes numbers as well as bigints; a number must be whole. */
+export const int64 = (values: BigInt64Array | ArrayLike<number | bigint>, shape: readonly number[]): Tensor =>
+  tensorOf('INT64', values instanceof BigInt64Array ? values : BigInt64Array.from(values as number[], BigInt), shape);
+export const uint64 = (values: BigUint64Array | ArrayLike<number | bigint>, shape: readonly number[]): Tensor =>
+  tensorOf(
+    'UINT64',
+    values instanceof BigUint64Array ? values : BigUint64Array.from(values as number[], BigInt),
+    shape,
+  );
+export const bool = (values: ArrayLike<boolean | number>, shape: readonly number[]): Tensor =>
+  tensorOf(
+    'BOOL',
+    Uint8Array.from(values as ArrayLike<number>, (value) => (value ? 1 : 0)),
+    shape,
+  );
+
+/** Texts as UTF-8, or bytes as they are; each element stands behind its 4-byte length. */
+export function bytes(values: readonly (string | Uint8Array)[], shape: readonly number[]): Tensor {
+  checkCount(values.length, shape, 'BYTES');
+  const parts = values.map((value) => (typeof value === 'string' ? Buffer.from(value, 'utf8') : value));
+  const out = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + 4 + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    at = out.writeUInt32LE(part.length, at);
+    out.set(part, at);
+    at += part.length;
+  }
+  return { datatype: 'BYTES', shape, bytes: out };
+}
+
+/** A view of the tensor's values: without a copy where its bytes are aligned, otherwise of a copy. */
+const viewOf =
+  <V extends NumberView>(datatypes: readonly DataType[], type: ViewType<V>) =>
+  /** Throws `invalid` when the tensor is of another type or its bytes do not fill its shape. */
+  (tensor: Tensor): V => {
+    if (!datatypes.includes(tensor.datatype))
+      throw new AppError('invalid', `tensor is ${tensor.datatype}, wanted ${datatypes.join(' or ')}`);
+    const size = type.BYTES_PER_ELEMENT;
+    checkCount(tensor.bytes.length / size, tensor.shape, tensor.datatype);
+    const aligned = tensor.bytes.byteOffset % size === 0 ? tensor.bytes : Uint8Array.prototype.slice.call(tensor.bytes);
+    return new type(aligned.buffer, aligned.byteOffset, tensor.bytes.length / size);
+  };
+
+export const asInt8 = viewOf(['INT8'], Int8Array);
+export const asInt16 = viewOf(['INT16'], Int16Array);
+export const asInt32 = viewOf(['INT32'], Int32Array);
+export const asInt64 = viewOf(['INT64'], BigInt64Array);
+export const asUint8 = viewOf(['UINT8', 'BOOL'], Uint8Array);
+export const asUint16 = viewOf(['UINT16', 'FP16', 'BF16'], Uint16Array);
+export const asUint32 = viewOf(['UINT32'], Uint32Array);
+export const asUint64 = viewOf(['UINT64'], BigUint64Array);
+export const asFloat32 = viewOf(['FP32'], Float32Array);
+export const asFloat64 = viewOf(['FP64'], Float64Array);
+
+/** The elements of a BYTES tensor, as views. Throws `invalid` when lengths and shape do not agree. */
+export function asBytes(tensor: Tensor): Uint8Array[] {
+  if (tensor.datatype !== 'BYTES') throw new AppError('invalid', `tensor is ${tensor.datatype}, wanted BYTES`);
+  const { buffer, byteOffset, byteLength } = tensor.bytes;
+  const lengths = new DataView(buffer, byteOffset, byteLength);
+  const elements: Uint8Array[] = [];
+  for (let at = 0; at < byteLength; ) {
+    const end = at + 4 <= byteLength ? at + 4 + lengths.getUint32(at, true) : Number.POSITIVE_INFINITY;
+    if (end > byteLength)
+      throw new AppError('invalid', `BYTES tensor: element ${elements.length} ends beyond the tensor`);
+    elements.push(tensor.bytes.subarray(at + 4, end));
+    at = end;
+  }
+  checkCount(elements.length, tensor.shape, 'BYTES');
+  return elements;
+}
