@@ -76,3 +76,19 @@ export const routerReport = z.object({
 export type RouterReport = z.infer<typeof routerReport>;
 /** `needReport`: send the body with the next report. `forgotten`: enrol again. */
 export const reportAnswer = z.object({ needReport: z.boolean() });
+
+/** `fleet routers`: what the router reported last; `revision` null: it has not reported yet. */
+export const router = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    live: z.boolean(),
+    lastSeenAt: z.string().nullable(),
+    lineage: z.string().nullable(),
+    revision: z.number().int().nullable(),
+    held: z.boolean(),
+    inFlight: z.record(z.string(), z.number().int()),
+    problems: z.record(z.string(), z.string()),
+  })
+  .meta({ id: 'Router' });
+export type Router = z.infer<typeof router>;

@@ -1,0 +1,114 @@
+import { Injectable } from '@nestjs/common';
+import { AppError, documentSchema } from '@perch/contracts';
+import { pause } from '@perch/platform';
+import { Transactions, type Tx, Wakeups } from '@perch/platform/database';
+import { decideAnswer, type Follower, type Head } from './document.plan.ts';
+import { DocumentStore, documentChannel } from './document.store.ts';
+import { Installation } from './installation.service.ts';
+
+type Sections = Record<string, Record<string, unknown>>;
+
+/** What a long poll answers, before the document's own kind adds its fields; null: nothing new within the wait. */
+export type PolledDocument =
+  | { kind: 'whole'; head: Head & { schema: number }; sections: Sections }
+  | { kind: 'patch'; base: number; head: Head & { schema: number }; patch: Sections }
+  | null;
+
+/** Long polls on published documents, woken by NOTIFY. */
+@Injectable()
+export class DocumentSource {
+  private readonly waiting = new Map<string, Set<() => void>>();
+  private listening = false;
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly store: DocumentStore,
+    private readonly installation: Installation,
+    private readonly wakeups: Wakeups,
+  ) {}
+
+  /** `waitMs` 0 answers at once. A follower that holds what was never given starts a new lineage and gets that. */
+  async poll(id: string, follower: Follower, waitMs: number, signal?: AbortSignal): Promise<PolledDocument> {
+    const deadline = Date.now() + waitMs;
+    for (let rotations = 0; ; ) {
+      const turn = this.nextTurn(id);
+      try {
+        const answer = await this.read(id, follower);
+        if (answer === 'went_back') {
+          if (++rotations > 3) throw new AppError('internal', `document ${id} keeps going back in time`);
+          continue;
+        }
+        const left = deadline - Date.now();
+        if (answer !== null || left <= 0 || signal?.aborted) return answer;
+        const aborted = new AbortController();
+        const stop = AbortSignal.any([aborted.signal, ...(signal ? [signal] : [])]);
+        await Promise.race([turn.come, pause(left, stop)]);
+        aborted.abort();
+      } finally {
+        turn.leave();
+      }
+    }
+  }
+
+  private async read(id: string, follower: Follower): Promise<PolledDocument | 'went_back'> {
+    const found = await this.readOnce(id, follower);
+    if (found !== 'went_back') return found;
+    const { lineage } = (await this.store.history(this.transactions.manager, id)).head;
+    await this.installation.rotate(
+      lineage,
+      follower.lineage,
+      `a follower of ${id} holds revision ${follower.after} of ${follower.lineage}`,
+    );
+    return 'went_back';
+  }
+
+  /** Head and members of one snapshot. */
+  private async readOnce(id: string, follower: Follower): Promise<PolledDocument | 'went_back'> {
+    const quick = decideAnswer(follower, await this.store.history(this.transactions.manager, id));
+    if (quick === 'nothing') return null;
+    if (quick === 'went_back') return quick;
+    return this.transactions.run(async (tx) => {
+      await tx.query('set transaction isolation level repeatable read read only');
+      const history = await this.store.history(tx, id);
+      const answer = decideAnswer(follower, history);
+      if (answer === 'nothing') return null;
+      if (answer === 'went_back') return answer;
+      return this.build(tx, id, history.head, answer === 'patch' ? follower.after : null);
+    });
+  }
+
+  private async build(tx: Tx, id: string, { lineage, revision, confirmed }: Head, base: number | null) {
+    const head = { lineage, revision, confirmed, schema: documentSchema };
+    const sections: Sections = {};
+    for (const { section, key, value } of await this.store.members(tx, id, base)) {
+      sections[section] ??= {};
+      sections[section][key] = value;
+    }
+    return base === null
+      ? { kind: 'whole' as const, head, sections }
+      : { kind: 'patch' as const, base, head, patch: sections };
+  }
+
+  private nextTurn(id: string): { come: Promise<void>; leave: () => void } {
+    if (!this.listening) {
+      this.listening = true;
+      this.wakeups.on(documentChannel, (changed) => this.wake(changed));
+    }
+    const waiters = this.waiting.get(id) ?? new Set();
+    this.waiting.set(id, waiters);
+    let wake: () => void = () => undefined;
+    const come = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    waiters.add(wake);
+    const leave = () => {
+      waiters.delete(wake);
+      if (waiters.size === 0 && this.waiting.get(id) === waiters) this.waiting.delete(id);
+    };
+    return { come, leave };
+  }
+
+  private wake(changed: string): void {
+    for (const [id, waiters] of this.waiting) if (changed === '*' || changed === id) for (const wake of waiters) wake();
+  }
+}

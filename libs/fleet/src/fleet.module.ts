@@ -1,0 +1,38 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { DesiredReconcile } from './desired.reconcile.ts';
+import { DocumentSource } from './document.source.ts';
+import { DocumentStore } from './document.store.ts';
+import { EnrolmentService } from './enrolment.service.ts';
+import { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './fleet.options.ts';
+import { FleetStore } from './fleet.store.ts';
+import { Installation } from './installation.service.ts';
+import { PlacementStore } from './placement.store.ts';
+import { RouterService } from './router.service.ts';
+import { RouterStore } from './router.store.ts';
+import { ServerService } from './server.service.ts';
+import { ServerStore } from './server.store.ts';
+import { SweepReconcile } from './sweep.reconcile.ts';
+
+const parts = [
+  DesiredReconcile,
+  DocumentSource,
+  DocumentStore,
+  EnrolmentService,
+  FleetStore,
+  Installation,
+  PlacementStore,
+  RouterService,
+  RouterStore,
+  ServerService,
+  ServerStore,
+  SweepReconcile,
+];
+
+/** Wants a global `CHANGE_LOG` and the global database module. */
+@Module({})
+export class FleetModule {
+  static forRoot(options: Partial<FleetOptions> = {}): DynamicModule {
+    const settings = { provide: FLEET_OPTIONS, useValue: { ...defaultFleetOptions, ...options } };
+    return { module: FleetModule, providers: [...parts, settings], exports: [...parts, settings], global: true };
+  }
+}

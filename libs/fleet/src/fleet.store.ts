@@ -1,0 +1,16 @@
+import { Injectable } from '@nestjs/common';
+import { DocumentStore } from './document.store.ts';
+import { PlacementStore } from './placement.store.ts';
+import { RouterStore } from './router.store.ts';
+import { ServerStore } from './server.store.ts';
+
+/** The stores of the fleet side by side: most changes touch more than one table. */
+@Injectable()
+export class FleetStore {
+  constructor(
+    readonly servers: ServerStore,
+    readonly routers: RouterStore,
+    readonly placements: PlacementStore,
+    readonly documents: DocumentStore,
+  ) {}
+}

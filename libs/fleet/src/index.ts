@@ -1,0 +1,24 @@
+export { DesiredReconcile } from './desired.reconcile.ts';
+export { type Entry, entryOf, type Follower, planEntries } from './document.plan.ts';
+export { DocumentSource } from './document.source.ts';
+export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';
+export { EnrolmentService } from './enrolment.service.ts';
+export { FleetModule } from './fleet.module.ts';
+export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './fleet.options.ts';
+export { FleetStore } from './fleet.store.ts';
+export { Installation, type InstallationState } from './installation.service.ts';
+export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
+export {
+  type CurrentPlacement,
+  type PlacementPlan,
+  type PlannedDeployment,
+  type PlannedServer,
+  planPlacement,
+} from './placement.plan.ts';
+export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
+export { unloadObstacle } from './router.decide.ts';
+export { RouterService } from './router.service.ts';
+export { ServerService } from './server.service.ts';
+export { type Presence, ServerStore } from './server.store.ts';
+export { SweepReconcile } from './sweep.reconcile.ts';
+export { theOnlyKey, work } from './work.ts';

@@ -1,0 +1,39 @@
+import type { ObservedModel, ObservedServer } from '@perch/contracts';
+
+type Known = { state: string; reason: string | null; since: string };
+
+export interface ObservedChange {
+  changed: (ObservedModel & { name: string })[];
+  gone: string[];
+  /** Models that just proved ready, and models that just proved broken. */
+  proved: string[];
+  broken: string[];
+}
+
+const instant = (since: string): string => {
+  const at = new Date(since);
+  return Number.isNaN(at.getTime()) ? new Date(0).toISOString() : at.toISOString();
+};
+
+/**
+ * What a report changes in what we know. While the model server itself does not answer, nothing was observed: a report
+ * without models then is no news, not the news that there are none.
+ */
+export function planObserved(known: ReadonlyMap<string, Known>, observed: ObservedServer): ObservedChange {
+  const reported = Object.entries(observed.models).map(([name, model]) => ({
+    ...model,
+    name,
+    since: instant(model.since),
+  }));
+  const changed = reported.filter((model) => {
+    const before = known.get(model.name);
+    return before?.state !== model.state || before.reason !== model.reason || before.since !== model.since;
+  });
+  const gone = observed.triton.live ? [...known.keys()].filter((name) => !(name in observed.models)) : [];
+  return {
+    changed,
+    gone,
+    proved: changed.filter(({ state }) => state === 'ready').map(({ name }) => name),
+    broken: changed.filter(({ state }) => state === 'failed').map(({ name }) => name),
+  };
+}

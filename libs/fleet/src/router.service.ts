@@ -1,0 +1,103 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type Actor,
+  AppError,
+  type Router,
+  type RouterReport,
+  type RoutingTable,
+  type RoutingTableAnswer,
+} from '@perch/contracts';
+import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import type { Follower } from './document.plan.ts';
+import { DocumentSource } from './document.source.ts';
+import { routingTableDocument } from './document.store.ts';
+import { FleetStore } from './fleet.store.ts';
+import { hashToken } from './token.ts';
+import { work } from './work.ts';
+
+const liveMs = 10_000;
+
+/** What routers ask and report, and what people see of them. */
+@Injectable()
+export class RouterService {
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly stores: FleetStore,
+    private readonly documents: DocumentSource,
+    private readonly workStore: WorkStore,
+    @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
+  ) {}
+
+  /** Throws `unauthenticated`: forgotten or never known; enrol again, and keep serving meanwhile. */
+  async authenticate(token: string): Promise<string> {
+    const found = await this.stores.routers.byToken(this.transactions.manager, hashToken(token));
+    if (!found) throw new AppError('unauthenticated', 'token of no router; enrol again with the join key');
+    return found.id;
+  }
+
+  /** The long poll; null: nothing new within the wait. */
+  async tableFor(follower: Follower, waitMs: number, signal?: AbortSignal): Promise<RoutingTableAnswer | null> {
+    const answer = await this.documents.poll(routingTableDocument, follower, waitMs, signal);
+    if (answer === null) return null;
+    if (answer.kind === 'patch') return { kind: 'patch', base: answer.base, ...answer.head, patch: answer.patch };
+    const document: RoutingTable = {
+      ...answer.head,
+      publishedAt: new Date().toISOString(),
+      routers: (await this.list()).filter((router) => router.live).length,
+      endpoints: (answer.sections['endpoints'] ?? {}) as RoutingTable['endpoints'],
+      servers: (answer.sections['servers'] ?? {}) as RoutingTable['servers'],
+      keys: (answer.sections['keys'] ?? {}) as RoutingTable['keys'],
+    };
+    return { kind: 'whole', document };
+  }
+
+  /** The heartbeat, with the report when it changed; whatever waits for an acknowledgement is looked at again. */
+  async report(id: string, { bootId, hash, report }: RouterReport): Promise<{ needReport: boolean }> {
+    if (!report) {
+      const known = await this.stores.routers.beat(this.transactions.manager, id);
+      return { needReport: known.report_hash !== hash || known.boot_id !== bootId };
+    }
+    await this.transactions.run(async (tx) => {
+      await this.stores.routers.beat(tx, id);
+      await this.stores.routers.saveReport(tx, id, bootId, hash, report);
+      await this.wakeLeaving(tx);
+    });
+    return { needReport: false };
+  }
+
+  async list(): Promise<Router[]> {
+    const rows = await this.stores.routers.list(this.transactions.manager);
+    return rows.map((row) => ({
+      id: row.id,
+      name: row.name,
+      live: Number(row.quiet_ms) < liveMs,
+      lastSeenAt: row.last_seen_at.toISOString(),
+      lineage: row.report?.lineage ?? null,
+      revision: row.report?.revision ?? null,
+      held: row.report?.held ?? false,
+      inFlight: row.report?.inFlight ?? {},
+      problems: row.report?.problems ?? {},
+    }));
+  }
+
+  /** Nothing waits for this router any more; if it lives, it enrols again. Throws `not_found`. */
+  async forget(actor: Actor, id: string): Promise<void> {
+    await this.transactions.run(async (tx) => {
+      const known = /^[0-9a-f-]{36}$/.test(id) && (await this.stores.routers.forget(tx, id));
+      if (!known) throw new AppError('not_found', `router ${id} does not exist; "perch fleet routers" shows them`);
+      await this.changes.record(tx, actor, 'router.forget', id, {});
+      await this.wakeLeaving(tx);
+    });
+  }
+
+  private async wakeLeaving(tx: Tx): Promise<void> {
+    for (const endpoint of await this.stores.placements.endpointsLeaving(tx))
+      await this.workStore.enqueue(tx, work.endpoint, endpoint);
+  }
+
+  /** Which of these hashes the table names as files of a version: a router may ask for no others. */
+  async tableHashes(hashes: readonly string[]): Promise<Set<string>> {
+    const path = '$.targets[*].files[*].sha256';
+    return this.stores.documents.hashesIn(this.transactions.manager, routingTableDocument, path, hashes);
+  }
+}

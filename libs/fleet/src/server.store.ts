@@ -1,0 +1,149 @@
+import { Injectable } from '@nestjs/common';
+import type { ObservedModel, ObservedServer } from '@perch/contracts';
+import type { Tx } from '@perch/platform/database';
+
+export type Presence = 'live' | 'silent' | 'lost';
+
+export interface ServerRow {
+  id: string;
+  name: string;
+  pool: string;
+  labels: Record<string, string>;
+  http: string;
+  grpc: string;
+  presence: Presence;
+  boot_id: string | null;
+  observed_hash: string | null;
+  observed: ObservedServer | null;
+  last_seen_at: Date;
+  revision: string | null;
+}
+
+export interface NewServer {
+  id: string;
+  name: string;
+  pool: string;
+  labels: Record<string, string>;
+  http: string;
+  grpc: string;
+  tokenHash: string;
+}
+
+const columns = `s.id, s.name, s.pool, s.labels, s.http, s.grpc, s.presence, s.boot_id, s.observed_hash, s.last_seen_at`;
+
+/** The only SQL for servers and what they reported. */
+@Injectable()
+export class ServerStore {
+  /** The same machine come back: same name, and the same address or no word from the old one for a while. */
+  async findPredecessor(tx: Tx, name: string, http: string, silentMs: number): Promise<ServerRow | undefined> {
+    const [row] = await tx.query(
+      `select ${columns} from servers s where name = $1
+         and (http = $2 or last_seen_at < now() - $3 * interval '1 millisecond')
+       order by (http = $2) desc, last_seen_at desc limit 1 for update`,
+      [name, http, silentMs],
+    );
+    return row;
+  }
+
+  async put(tx: Tx, server: NewServer): Promise<void> {
+    await tx.query(
+      `insert into servers (id, name, pool, labels, http, grpc, token_hash) values ($1, $2, $3, $4, $5, $6, $7)
+       on conflict (id) do update set pool = excluded.pool, labels = excluded.labels, http = excluded.http,
+         grpc = excluded.grpc, token_hash = excluded.token_hash, presence = 'live', last_seen_at = now(),
+         boot_id = null, observed_hash = null`,
+      [server.id, server.name, server.pool, JSON.stringify(server.labels), server.http, server.grpc, server.tokenHash],
+    );
+  }
+
+  async byToken(tx: Tx, tokenHash: string): Promise<{ id: string; pool: string } | undefined> {
+    const [row] = await tx.query('select id, pool from servers where token_hash = $1', [tokenHash]);
+    return row;
+  }
+
+  /** The heartbeat. Answers the presence before it and the state's hash that we hold. */
+  async beat(tx: Tx, id: string): Promise<Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool'>> {
+    const [row] = await tx
+      .query(
+        `update servers s set last_seen_at = now(), presence = 'live' from servers old
+       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool`,
+        [id],
+      )
+      .then(([rows]) => rows);
+    return row;
+  }
+
+  async lock(tx: Tx, id: string): Promise<void> {
+    await tx.query('select 1 from servers where id = $1 for update', [id]);
+  }
+
+  async saveObserved(tx: Tx, id: string, bootId: string, hash: string, observed: ObservedServer): Promise<void> {
+    await tx.query('update servers set boot_id = $2, observed_hash = $3, observed = $4 where id = $1', [
+      id,
+      bootId,
+      hash,
+      JSON.stringify(observed),
+    ]);
+  }
+
+  async models(tx: Tx, id: string): Promise<Map<string, { state: string; reason: string | null; since: string }>> {
+    const rows: { triton_model: string; state: string; reason: string | null; since: Date }[] = await tx.query(
+      'select triton_model, state, reason, since from server_models where server_id = $1',
+      [id],
+    );
+    return new Map(
+      rows.map((row) => [row.triton_model, { state: row.state, reason: row.reason, since: row.since.toISOString() }]),
+    );
+  }
+
+  async saveModels(
+    tx: Tx,
+    id: string,
+    changed: readonly (ObservedModel & { name: string })[],
+    gone: readonly string[],
+  ): Promise<void> {
+    if (gone.length > 0)
+      await tx.query('delete from server_models where server_id = $1 and triton_model = any($2)', [id, gone]);
+    if (changed.length === 0) return;
+    await tx.query(
+      `insert into server_models (server_id, triton_model, state, reason, since, inputs, outputs, max_batch_size)
+       select $1, name, state, reason, since, inputs, outputs, "maxBatchSize" from jsonb_to_recordset($2)
+         as r(name text, state text, reason text, since timestamptz, inputs jsonb, outputs jsonb, "maxBatchSize" integer)
+       on conflict (server_id, triton_model) do update set state = excluded.state, reason = excluded.reason,
+         since = excluded.since, inputs = excluded.inputs, outputs = excluded.outputs, max_batch_size = excluded.max_batch_size`,
+      [id, JSON.stringify(changed)],
+    );
+  }
+
+  async list(tx: Tx): Promise<ServerRow[]> {
+    return tx.query(
+      `select ${columns}, s.observed, d.revision from servers s left join documents d on d.id = 'server/' || s.id
+       order by s.pool, s.name, s.id`,
+    );
+  }
+
+  /** Servers of a pool that placements may use or keep, with the number of models each is to hold. */
+  async ofPool(tx: Tx, pool: string): Promise<{ id: string; presence: Presence; models: number }[]> {
+    return tx.query(
+      `select s.id, s.presence, count(distinct p.triton_model)::integer as models
+       from servers s left join placements p on p.server_id = s.id and p.state = 'active'
+       where s.pool = $1 and s.presence <> 'lost' group by s.id`,
+      [pool],
+    );
+  }
+
+  /** Notes who went quiet; answers the servers whose presence changed. Time runs only while somebody is watching. */
+  async sweep(tx: Tx, silentMs: number, lostMs: number): Promise<{ id: string; pool: string; presence: Presence }[]> {
+    return tx
+      .query(
+        `update servers s set presence = n.presence from (
+           select id, case when quiet > $2 * interval '1 millisecond' then 'lost'
+                           when quiet > $1 * interval '1 millisecond' then 'silent' else 'live' end as presence
+           from (select s.id, now() - greatest(s.last_seen_at, i.watching_since) as quiet
+                 from servers s cross join installation i) q
+         ) n where n.id = s.id and n.presence <> s.presence and n.presence <> 'live'
+         returning s.id, s.pool, s.presence`,
+        [silentMs, lostMs],
+      )
+      .then(([rows]) => rows);
+  }
+}
