@@ -61,7 +61,7 @@ export class JoinKeyService {
   }
 
   /** Null: no such key, or revoked. */
-  async findJoinKey(secret: string): Promise<JoinGrant | null> {
+  async find(secret: string): Promise<JoinGrant | null> {
     const hash = hashSecret(secret);
     const key = await this.store.joinKeyByHash(this.transactions.manager, hash);
     return key && sameHash(key.hash, hash) ? { id: key.id, joins: key.joins, pool: key.pool } : null;

@@ -1,8 +1,11 @@
 /** What every admin controller needs: who may call, who calls, what is answered, and how lists and preconditions look. */
 import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
-import { type Actor, AppError, type Page, type Role, roles } from '@perch/contracts';
+import { type Actor, AppError, type Page, type Role } from '@perch/contracts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
+import { inScopes } from './scope.decide.ts';
+
+export { atLeast, inScopes } from './scope.decide.ts';
 
 export const ALLOW = 'perch:allow';
 export const ANSWERS = 'perch:answers';
@@ -17,7 +20,7 @@ export interface KnownRequest extends FastifyRequest {
  * The least role that may call, on a controller or a method (the method's wins). A route below /api/v1 without it wants
  * `admin`. Besides, a path parameter named `project` or `endpoint` must lie in the scopes of the caller's key.
  */
-export const Allow = (role: Exclude<Role, 'inference'>): MethodDecorator & ClassDecorator => SetMetadata(ALLOW, role);
+export const Allow = (role: Role): MethodDecorator & ClassDecorator => SetMetadata(ALLOW, role);
 
 /** `@By() actor: Actor`: who calls. */
 export const By = createParamDecorator((_data: unknown, context: ExecutionContext): Actor => {
@@ -54,13 +57,6 @@ export const IfMatch = createParamDecorator((_data: unknown, context: ExecutionC
   expectedGeneration(context.switchToHttp().getRequest<FastifyRequest>().headers['if-match']),
 );
 
-export const atLeast = (has: Role, wants: Role): boolean => roles.indexOf(has) >= roles.indexOf(wants);
-
-/** A scope is an exact name or a prefix ending in "/*"; no scopes = everything. */
-export const inScopes = (scopes: readonly string[], name: string): boolean =>
-  scopes.length === 0 ||
-  scopes.some((scope) => (scope.endsWith('/*') ? name.startsWith(scope.slice(0, -1)) : scope === name));
-
 /** For names that stand in a body or in a list: path parameters `project` and `endpoint` are checked by the guard. */
 export function requireProject(actor: Actor, project: string): void {
   if (!inScopes(actor.projects, project))
@@ -71,18 +67,37 @@ export function requireEndpoint(actor: Actor, endpoint: string): void {
     throw new AppError('forbidden', `key ${actor.name} is not scoped to endpoint ${endpoint}`);
 }
 
+/** What every list hears. */
+export const pageQuery = z.object({
+  cursor: z.string().max(500).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+});
+export type PageQuery = z.output<typeof pageQuery>;
+
 /** Cursors are opaque to callers: base64url of the last row's sort key. */
 export const writeCursor = (value: string | number): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 export function readCursor(cursor: string | undefined): string | number | undefined {
   if (cursor === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
-    if (typeof value === 'string' || typeof value === 'number') return value;
+    if (typeof value === 'string' || Number.isSafeInteger(value)) return value as string | number;
   } catch {
     // falls through to the same answer as any other text that we did not write
   }
-  throw new AppError('invalid', 'cursor: not one that this server gave; start again without it');
+  throw foreignCursor();
 }
+export function readTextCursor(cursor: string | undefined): string | undefined {
+  const value = readCursor(cursor);
+  if (typeof value === 'number') throw foreignCursor();
+  return value;
+}
+export function readNumberCursor(cursor: string | undefined): number | undefined {
+  const value = readCursor(cursor);
+  if (typeof value === 'string') throw foreignCursor();
+  return value;
+}
+const foreignCursor = () => new AppError('invalid', 'cursor: not one that this server gave; start again without it');
+
 /** One page out of `limit + 1` rows read in order. */
 export function pageOf<T>(rows: T[], limit: number, keyOf: (row: T) => string | number): Page<T> {
   const items = rows.slice(0, limit);

@@ -21,6 +21,7 @@ export class DatabaseModule {
       autoLoadEntities: true,
       synchronize: false,
       migrationsRun: false,
+      manualInitialization: options.connectLater ?? false,
       migrations: options.migrations as never,
       poolSize: options.poolSize ?? 20,
       connectTimeoutMS: 5_000,

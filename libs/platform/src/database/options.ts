@@ -6,6 +6,8 @@ export interface DatabaseOptions {
   /** Migration classes, oldest first. */
   migrations: MixedList<new () => object>;
   poolSize?: number;
+  /** The program opens the `DataSource` itself, so that it can start, and say what is wrong, while Postgres is away. */
+  connectLater?: boolean;
   /** Schema to work in (tests give each file its own). */
   schema?: string;
 }

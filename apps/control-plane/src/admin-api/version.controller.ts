@@ -1,0 +1,148 @@
+import { Body, Controller, Get, HttpCode, Param, Patch, Post } from '@nestjs/common';
+import {
+  type Actor,
+  type ChangeTags,
+  type CreateVersion,
+  type CreateVersionFromUrl,
+  changeTags,
+  createVersion,
+  createVersionFromUrl,
+  type DescribeVersion,
+  describeVersion,
+  downloadUrl,
+  modelName,
+  paged,
+  projectName,
+  version,
+  versionNumber,
+  versionUpload,
+} from '@perch/contracts';
+import { RegistryService } from '@perch/registry';
+import { Allow, Answers, By, Idempotent } from './http.ts';
+
+const InProject = () => Param('project', { schema: projectName });
+const OfModel = () => Param('name', { schema: modelName });
+const Numbered = () => Param('number', { schema: versionNumber });
+
+@Allow('publisher')
+@Controller('api/v1/models/:project/:name/versions')
+export class VersionController {
+  constructor(private readonly registry: RegistryService) {}
+
+  @Get()
+  @Allow('viewer')
+  @Answers(paged(version), 'Versions of a model, newest first')
+  async list(@InProject() project: string, @OfModel() name: string) {
+    return { items: await this.registry.listVersions(project, name), nextCursor: null };
+  }
+
+  @Get(':number')
+  @Allow('viewer')
+  @Answers(version, 'One version with its files')
+  get(@InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.getVersion(project, name, number);
+  }
+
+  @Get(':number/files')
+  @Allow('viewer')
+  @Answers(paged(downloadUrl), 'Signed URLs of the files of a version')
+  async files(@InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return { items: await this.registry.downloads(project, name, number), nextCursor: null };
+  }
+
+  @Post()
+  @Idempotent()
+  @Answers(versionUpload, 'Begin a version: says which bytes are to be sent, and where to')
+  create(
+    @By() actor: Actor,
+    @InProject() project: string,
+    @OfModel() name: string,
+    @Body({ schema: createVersion }) body: CreateVersion,
+  ) {
+    return this.registry.createVersion(actor, project, name, body);
+  }
+
+  @Post('from-url')
+  @Idempotent()
+  @Answers(version, 'Register an object that lies elsewhere: fetched, hashed and stored; answers a draft')
+  createFromUrl(
+    @By() actor: Actor,
+    @InProject() project: string,
+    @OfModel() name: string,
+    @Body({ schema: createVersionFromUrl }) body: CreateVersionFromUrl,
+  ) {
+    return this.registry.createFromUrl(actor, project, name, body);
+  }
+
+  @Post(':number/uploads')
+  @HttpCode(200)
+  @Answers(versionUpload, 'Go on with an upload: what is still to be sent, with fresh URLs')
+  resume(
+    @By() actor: Actor,
+    @InProject() project: string,
+    @OfModel() name: string,
+    @Numbered() number: number,
+  ) {
+    return this.registry.resumeUpload(actor, project, name, number);
+  }
+
+  @Post(':number/complete')
+  @HttpCode(200)
+  @Answers(version, 'Check what was sent; the version becomes a draft')
+  complete(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.completeVersion(actor, project, name, number);
+  }
+
+  @Post(':number/publish')
+  @HttpCode(200)
+  @Answers(version, 'Publish a draft')
+  publish(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.publish(actor, project, name, number);
+  }
+
+  @Post(':number/unpublish')
+  @HttpCode(200)
+  @Answers(version, 'Make a published version a draft again')
+  unpublish(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.unpublish(actor, project, name, number);
+  }
+
+  @Post(':number/archive')
+  @HttpCode(200)
+  @Answers(version, 'Archive a version')
+  archive(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.archive(actor, project, name, number);
+  }
+
+  @Post(':number/restore')
+  @HttpCode(200)
+  @Answers(version, 'Bring an archived version back as a draft')
+  restore(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
+    return this.registry.restore(actor, project, name, number);
+  }
+
+  @Post(':number/tags')
+  @HttpCode(200)
+  @Answers(version, 'Add and remove tags')
+  changeTags(
+    @By() actor: Actor,
+    @InProject() project: string,
+    @OfModel() name: string,
+    @Numbered() number: number,
+    @Body({ schema: changeTags }) body: ChangeTags,
+  ) {
+    return this.registry.changeTags(actor, project, name, number, body);
+  }
+
+  @Patch(':number')
+  @Answers(version, 'Change description, metadata and lineage')
+  describe(
+    @By() actor: Actor,
+    @InProject() project: string,
+    @OfModel() name: string,
+    @Numbered() number: number,
+    @Body({ schema: describeVersion }) body: DescribeVersion,
+  ) {
+    return this.registry.describe(actor, project, name, number, body);
+  }
+}

@@ -1,0 +1,42 @@
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { createHttpProgram, Health, type Logger, listenHttp, Metrics } from '@perch/platform';
+import { AppModule } from './app.module.ts';
+import { ConnectionService } from './connection.service.ts';
+import type { ControlPlaneConfig } from './control-plane.config.ts';
+import { fastifyOptions, prepareHttp } from './http.ts';
+
+export interface RunningControlPlane {
+  app: NestFastifyApplication;
+  /** `http://host:port` that it really listens on. */
+  address: string;
+  close(): Promise<void>;
+}
+
+/** How long a start waits for Postgres before it listens anyway and answers `unavailable` until it comes. */
+const patienceMs = 10_000;
+
+/** The whole program in this process, from settings to listening. */
+export async function startControlPlane(config: ControlPlaneConfig, logger: Logger): Promise<RunningControlPlane> {
+  const health = new Health();
+  const metrics = new Metrics({ processMetrics: true });
+  const { PERCH_TLS_CERT: certFile, PERCH_TLS_KEY: keyFile } = config;
+  const app = await createHttpProgram({
+    module: AppModule.forRoot({ config, logger, metrics, health }),
+    logger,
+    health,
+    metrics,
+    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
+    fastify: fastifyOptions,
+  });
+  try {
+    await prepareHttp(app, logger, metrics);
+    const connection = app.get(ConnectionService);
+    health.add('database', () => connection.check());
+    await connection.start(patienceMs);
+    const address = await listenHttp(app, config.PERCH_LISTEN, logger);
+    return { app, address, close: () => app.close() };
+  } catch (error) {
+    await app.close().catch(() => undefined);
+    throw error;
+  }
+}
