@@ -61,7 +61,7 @@ export interface ModelStatistics {
   computeInput: Duration;
   computeInfer: Duration;
   computeOutput: Duration;
-  batches: { batchSize: number; computeInfer: Duration }[];
+  batches: { batchSize: number; computeInput: Duration; computeInfer: Duration; computeOutput: Duration }[];
   memory: { type: string; id: number; sizeBytes: number }[];
 }
 
@@ -113,7 +113,9 @@ const statisticsOf = (stats: Plain): ModelStatistics => {
     computeOutput: duration(inference['compute_output']),
     batches: list(stats['batch_stats']).map((batch) => ({
       batchSize: count(batch['batch_size']),
+      computeInput: duration(batch['compute_input']),
       computeInfer: duration(batch['compute_infer']),
+      computeOutput: duration(batch['compute_output']),
     })),
     memory: list(stats['memory_usage']).map((usage) => ({
       type: text(usage['type']),
