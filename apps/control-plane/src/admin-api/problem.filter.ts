@@ -65,20 +65,34 @@ const statusOf = (error: unknown): number | undefined => {
   return typeof statusCode === 'number' && String(code).startsWith('FST_') ? statusCode : undefined;
 };
 
-/** Anything thrown, as an `AppError`; what is not understood becomes `internal`, whose text never leaves the process. */
-export function asAppError(error: unknown, path: string): AppError {
-  if (error instanceof AppError) return error;
-  if (isConnectionLoss(error) || /not established|not initialized|Connection terminated/i.test(nameAndMessage(error)))
-    return new AppError('unavailable', 'the database is not reachable; try again', {
+/** What Postgres says that is not our fault, by its code; the rest is `internal`. */
+function databaseFault(error: unknown): AppError | undefined {
+  const code = String((error as { driverError?: { code?: unknown } })?.driverError?.code ?? '');
+  const options = { cause: error, retryAfterMs: 1_000 };
+  if (isConnectionLoss(error) || code === '53300' || noConnection.test(nameAndMessage(error)))
+    return new AppError('unavailable', 'the database is not reachable; try again', options);
+  if (code === '42P01') return new AppError('unavailable', 'the schema is not there yet: run "perch migrate"', options);
+  if (code === '57014') return new AppError('timeout', 'a query took too long; try again', options);
+  if (code === '22021' || code === '22P05')
+    return new AppError('invalid', 'the request holds text that cannot be kept (NUL, or half a surrogate pair)', {
       cause: error,
-      retryAfterMs: 1_000,
     });
+  return undefined;
+}
+const noConnection =
+  /CannotExecuteNotConnected|Connection terminated|timeout exceeded when trying to connect|is not established/i;
+const nameAndMessage = (error: unknown) => (error instanceof Error ? `${error.name} ${error.message}` : '');
+
+/** Anything thrown, as an `AppError`; what is not understood becomes `internal`, whose text never leaves the process. */
+export function asAppError(error: unknown, route: string): AppError {
+  if (error instanceof AppError) return error;
+  const fault = databaseFault(error);
+  if (fault) return fault;
   const code = byStatus[statusOf(error) ?? 0];
-  if (code === 'not_found') return new AppError('not_found', `there is no route ${path}`);
+  if (code === 'not_found') return new AppError('not_found', `there is no route ${route}`);
   if (code && error instanceof Error) return new AppError(code, error.message, { cause: error });
   return new AppError('internal', 'internal error', { cause: error });
 }
-const nameAndMessage = (error: unknown) => (error instanceof Error ? `${error.name} ${error.message}` : '');
 
 /** RFC 9457 body of an error. */
 export function problemOf(error: AppError, requestId: string): Problem {
