@@ -1,13 +1,8 @@
-import {
-  decodeHttpResponse,
-  encodeHttpRequest,
-  httpFault,
-  type InferRequest,
-  type InferResponse,
-} from '../wire/index.ts';
+import { httpFault, type InferRequest, type InferResponse } from '../wire/index.ts';
 import type { Exchange } from './connection.ts';
 import { ConnectionFault } from './connection-fault.ts';
 import { ConnectionPool, type PoolLimits } from './connection-pool.ts';
+import { InferCodec } from './infer-codec.ts';
 import type { RawReply } from './reply-reader.ts';
 import type { CallOptions, ForwardReply, ForwardRequest, InferenceServer, InferenceTransport } from './transport.ts';
 
@@ -17,6 +12,7 @@ const sweepEveryMs = 5_000;
 /** Triton's HTTP protocol with binary tensors over own keep-alive connections: a fifth of the CPU that grpc-js takes. */
 export class HttpTransport implements InferenceTransport {
   private readonly pools = new Map<string, ConnectionPool>();
+  private readonly codec = new InferCodec();
   private readonly limits: PoolLimits;
   private readonly sweeper: NodeJS.Timeout;
 
@@ -25,17 +21,13 @@ export class HttpTransport implements InferenceTransport {
     this.sweeper = setInterval(() => this.sweep(), sweepEveryMs).unref();
   }
 
-  async infer(server: InferenceServer, request: InferRequest, options: CallOptions): Promise<InferResponse> {
-    const body = encodeHttpRequest(request);
-    const version = request.modelVersion ? `/versions/${request.modelVersion}` : '';
-    const headers =
-      `POST /v2/models/${request.modelName}${version}/infer HTTP/1.1\r\nHost: ${server.http}\r\n` +
-      `Content-Type: application/octet-stream\r\nContent-Length: ${body.sizeBytes}\r\n` +
-      `Inference-Header-Content-Length: ${body.headerLength}\r\n\r\n`;
+  infer(server: InferenceServer, request: InferRequest, options: CallOptions): Promise<InferResponse> {
+    const { parts, sizeBytes } = this.codec.encode(server.http, request);
     const tried = `infer of ${request.modelName} on ${server.http}`;
-    const reply = await this.exchange(server, tried, headers, body.parts, body.sizeBytes, options);
-    if (reply.head.status !== 200) throw httpFault(reply.head.status, reply.body.toString(), tried);
-    return decodeHttpResponse(reply.body, reply.head.headerLength);
+    return this.send(server, { tried, parts, sizeBytes, options }).then((reply) => {
+      if (reply.head.status !== 200) throw httpFault(reply.head.status, reply.body.toString(), tried);
+      return this.codec.decode(request.modelName, reply);
+    });
   }
 
   async forward(server: InferenceServer, request: ForwardRequest, options: CallOptions): Promise<ForwardReply> {
@@ -45,7 +37,10 @@ export class HttpTransport implements InferenceTransport {
     for (const name in request.headers) headers += `${name}: ${request.headers[name]}\r\n`;
     headers += request.method === 'POST' ? `Content-Length: ${sizeBytes}\r\n\r\n` : '\r\n';
     const tried = `${request.action.slice(1) || 'metadata'} of ${request.model} on ${server.http}`;
-    const { head, body } = await this.exchange(server, tried, headers, request.body, sizeBytes, options);
+    const first = Buffer.from(headers, 'latin1');
+    const parts = [first, ...request.body];
+    const exchange: Exchange = { tried, parts, sizeBytes: first.length + sizeBytes, options };
+    const { head, body } = await this.send(server, exchange);
     if (head.status !== 200) throw httpFault(head.status, body.toString(), tried);
     return { contentType: head.contentType, headerLength: head.headerLength, body };
   }
@@ -56,28 +51,15 @@ export class HttpTransport implements InferenceTransport {
     this.pools.clear();
   }
 
-  private async exchange(
-    server: InferenceServer,
-    tried: string,
-    headers: string,
-    body: readonly Uint8Array[],
-    bodyBytes: number,
-    options: CallOptions,
-  ): Promise<RawReply> {
-    const head = Buffer.from(headers, 'latin1');
-    const exchange: Exchange = { tried, parts: [head, ...body], sizeBytes: head.length + bodyBytes, options };
-    return this.poolOf(server.http, tried).send(exchange);
-  }
-
-  private poolOf(address: string, tried: string): ConnectionPool {
-    let pool = this.pools.get(address);
+  private send(server: InferenceServer, exchange: Exchange): Promise<RawReply> {
+    let pool = this.pools.get(server.http);
     if (!pool) {
-      if (!/^.+:[0-9]{1,5}$/.test(address))
-        throw new ConnectionFault('nothing', tried, `'${address}' is not host:port`);
-      pool = new ConnectionPool(address, this.limits);
-      this.pools.set(address, pool);
+      if (!/^.+:[0-9]{1,5}$/.test(server.http))
+        return Promise.reject(new ConnectionFault('nothing', exchange.tried, `'${server.http}' is not host:port`));
+      pool = new ConnectionPool(server.http, this.limits);
+      this.pools.set(server.http, pool);
     }
-    return pool;
+    return pool.send(exchange);
   }
 
   private sweep(): void {

@@ -32,6 +32,8 @@ export class ReplyReader {
   private body = empty;
   private filled = 0;
   private chunks: ChunkedBody | undefined;
+  private lastBytes = empty;
+  private lastHead: ReplyHead | undefined;
 
   constructor(maxBodyBytes: number) {
     this.maxBodyBytes = maxBodyBytes;
@@ -50,7 +52,7 @@ export class ReplyReader {
         this.held = Buffer.from(bytes.subarray(at, to));
         return undefined;
       }
-      this.startBody(parseReplyHead(bytes.toString('latin1', at, end - 4)));
+      this.startBody(this.readHead(bytes, at, end));
       at = end;
       this.held = empty;
     }
@@ -61,6 +63,17 @@ export class ReplyReader {
   end(): RawReply | undefined {
     const open = this.head && !this.chunks && this.head.contentLength === undefined;
     return open ? this.finish() : undefined;
+  }
+
+  /** Heads of a connection's replies are mostly the same, byte for byte. */
+  private readHead(bytes: Buffer, at: number, end: number): ReplyHead {
+    const { lastBytes, lastHead } = this;
+    if (lastHead && lastBytes.length === end - at && bytes.compare(lastBytes, 0, end - at, at, end) === 0)
+      return lastHead;
+    const head = parseReplyHead(bytes.toString('latin1', at, end - 4));
+    this.lastBytes = Buffer.from(bytes.subarray(at, end));
+    this.lastHead = head;
+    return head;
   }
 
   private startBody(head: ReplyHead): void {

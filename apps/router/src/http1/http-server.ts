@@ -1,0 +1,90 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { AppError } from '@perch/contracts';
+import { type HttpApplication, HttpConnection } from './http-connection.ts';
+
+export interface HttpServerOptions {
+  application: HttpApplication;
+  tls?: { cert: Buffer; key: Buffer };
+  /** Limits of a connection's phases in milliseconds: waiting for a request, its head, and the next piece of its body. */
+  idleMs?: number;
+  headMs?: number;
+  bodyMs?: number;
+  maxConnections?: number;
+}
+
+const sweepEveryMs = 1_000;
+const closingMs = 2_000;
+/** While stopping, a connection silent for this long is closed; a client that still uses it is answered and told to close. */
+const stoppingIdleMs = 1_000;
+
+/**
+ * HTTP/1.1 on bare sockets: the request path's cost is mostly that of node:http, so this server does without it. It knows
+ * heads, bodies and keep-alive, and nothing of what is served.
+ */
+export class HttpServer {
+  readonly application: HttpApplication;
+  stopping = false;
+  private readonly options: Required<Omit<HttpServerOptions, 'application' | 'tls'>>;
+  private readonly server: Server;
+  private readonly connections = new Set<HttpConnection>();
+  private readonly sweeper: NodeJS.Timeout;
+
+  constructor({ application, tls, ...limits }: HttpServerOptions) {
+    this.application = application;
+    this.options = { idleMs: 75_000, headMs: 10_000, bodyMs: 30_000, maxConnections: 20_000, ...limits };
+    const accept = (socket: Socket) => this.connections.add(new HttpConnection(socket, this));
+    const settings = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+    this.server = tls
+      ? createTlsServer({ ...settings, ...tls, ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' }, accept)
+      : createServer(settings, accept);
+    this.server.maxConnections = this.options.maxConnections;
+    this.sweeper = setInterval(() => this.sweep(performance.now()), sweepEveryMs).unref();
+  }
+
+  /** Resolves to the port in use. */
+  listen(port: number, host: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.once('error', (cause) => {
+        reject(new AppError('unavailable', `cannot listen on ${host}:${port}: ${cause.message}`, { cause }));
+      });
+      this.server.listen({ port, host, backlog: 1_024 }, () => {
+        const address = this.server.address();
+        resolve(typeof address === 'object' && address ? address.port : port);
+      });
+    });
+  }
+
+  closed(connection: HttpConnection): void {
+    this.connections.delete(connection);
+  }
+
+  /** Takes no new connection, answers what is in hand, and closes; after `graceMs` whatever is left. */
+  async close(graceMs: number): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    const deadline = performance.now() + graceMs;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const watch = setInterval(() => {
+      const now = performance.now();
+      for (const connection of this.connections) if (now >= deadline) connection.destroy();
+      this.sweep(now);
+    }, 50);
+    await closed;
+    clearInterval(watch);
+    clearInterval(this.sweeper);
+  }
+
+  private sweep(now: number): void {
+    const { idleMs, headMs, bodyMs } = this.options;
+    const limits = {
+      idle: this.stopping ? stoppingIdleMs : idleMs,
+      head: headMs,
+      body: bodyMs,
+      answer: Number.POSITIVE_INFINITY, // the request's own deadline ends it
+      closing: closingMs,
+    };
+    for (const connection of this.connections)
+      if (now - connection.since > limits[connection.phase]) connection.destroy();
+  }
+}
