@@ -4,11 +4,13 @@ import { StatusFault } from './http-exchange.ts';
 export type Route =
   | { kind: 'live' | 'ready' | 'server' | 'index' | 'all-statistics' }
   | { kind: 'load' | 'unload'; model: string }
-  | {
-      kind: 'metadata' | 'model-ready' | 'config' | 'statistics' | 'infer';
-      model: string;
-      version: string | undefined;
-    };
+  | { kind: 'metadata' | 'model-ready' | 'config' | 'statistics'; model: string; version: string | undefined }
+  | InferRoute;
+export interface InferRoute {
+  kind: 'infer';
+  model: string;
+  version: string | undefined;
+}
 
 const model = /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|ready|config|stats))?$/;
 const repository = /^\/v2\/repository(?:\/[^/]+)?\/(?:index|models\/([^/]+)\/(load|unload))$/;
@@ -33,7 +35,7 @@ export function routeOf(method: string | undefined, url: string): Route {
   if (found && path !== '/v2/models/stats') {
     const verb = found[3] as keyof typeof verbs | undefined;
     expect(method, verb === 'infer' ? 'POST' : 'GET');
-    return { kind: verb ? verbs[verb] : 'metadata', model: found[1]!, version: found[2] };
+    return { kind: verb ? verbs[verb] : 'metadata', model: found[1]!, version: found[2] } as Route;
   }
   const known = plain[path];
   if (known) {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type DataType, elementBytes } from '@perch/contracts';
 import { headerLengthName } from '../wire/index.ts';
 import { acceptedCoding, readBody, StatusFault, sendEmpty, sendFault, sendInfer, sendJson } from './http-exchange.ts';
-import { type Route, routeOf } from './http-routes.ts';
+import { type InferRoute, routeOf } from './http-routes.ts';
 import { configJson, inferAnswer, statisticsMessage } from './json-answers.ts';
 import { type HttpInfer, readJsonInfer, readRawInfer } from './json-request.ts';
 import type { LoadParameters, ServingHost } from './model-host.ts';
@@ -16,7 +16,7 @@ export interface HttpServingOptions {
   onFault?: (error: unknown) => void;
 }
 
-function readInfer(host: ServingHost, route: Route & { kind: 'infer' }, body: Buffer, header: unknown): HttpInfer {
+function readInfer(host: ServingHost, route: InferRoute, body: Buffer, header: unknown): HttpInfer {
   // As Triton reads it: text that is no number counts as 0, and so does an empty body.
   const given = header === undefined ? undefined : Number.parseInt(String(header), 10) || 0;
   if (given !== undefined && (given < 0 || given > body.length))
@@ -49,7 +49,7 @@ function readLoadParameters(body: Buffer): LoadParameters {
 
 async function infer(
   options: HttpServingOptions,
-  route: Route & { kind: 'infer' },
+  route: InferRoute,
   request: IncomingMessage,
   response: ServerResponse,
 ) {

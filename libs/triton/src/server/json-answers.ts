@@ -24,7 +24,7 @@ function filled(type: protobuf.Type, message: Plain): Plain {
     else if (field.repeated) json[field.name] = (value as Plain[]).map((item) => filled(resolvedType, item));
     else if (field.map)
       json[field.name] = Object.fromEntries(
-        Object.entries(value).map(([key, item]) => [key, filled(resolvedType, item as Plain)]),
+        Object.entries(value as Plain).map(([key, item]) => [key, filled(resolvedType, item as Plain)]),
       );
     else json[field.name] = filled(resolvedType, value as Plain);
   }
