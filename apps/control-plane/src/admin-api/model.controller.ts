@@ -1,5 +1,5 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
-import { type Actor, listModels, type ListModels, model, modelName, paged, projectName } from '@perch/contracts';
+import { type Actor, type ListModels, listModels, model, modelName, paged, projectName } from '@perch/contracts';
 import { RegistryService } from '@perch/registry';
 import { Allow, Answers, By } from './http.ts';
 
@@ -16,10 +16,7 @@ export class ModelController {
 
   @Get(':project/:name')
   @Answers(model, 'One model')
-  get(
-    @Param('project', { schema: projectName }) project: string,
-    @Param('name', { schema: modelName }) name: string,
-  ) {
+  get(@Param('project', { schema: projectName }) project: string, @Param('name', { schema: modelName }) name: string) {
     return this.registry.getModel(project, name);
   }
 }

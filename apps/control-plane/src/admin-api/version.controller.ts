@@ -77,12 +77,7 @@ export class VersionController {
   @Post(':number/uploads')
   @HttpCode(200)
   @Answers(versionUpload, 'Go on with an upload: what is still to be sent, with fresh URLs')
-  resume(
-    @By() actor: Actor,
-    @InProject() project: string,
-    @OfModel() name: string,
-    @Numbered() number: number,
-  ) {
+  resume(@By() actor: Actor, @InProject() project: string, @OfModel() name: string, @Numbered() number: number) {
     return this.registry.resumeUpload(actor, project, name, number);
   }
 

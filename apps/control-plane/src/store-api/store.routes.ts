@@ -40,8 +40,10 @@ export class StoreRoutes implements OnModuleInit {
       scope.put<{ Params: { '*': string }; Querystring: Query }>(`${storePath}*`, (request, reply) =>
         this.answer(request, reply, () => put(store, request, reply)),
       );
-      scope.get<{ Params: { '*': string }; Querystring: Query }>(`${storePath}*`, { exposeHeadRoute: false }, (request, reply) =>
-        this.answer(request, reply, () => get(store, request, reply)),
+      scope.get<{ Params: { '*': string }; Querystring: Query }>(
+        `${storePath}*`,
+        { exposeHeadRoute: false },
+        (request, reply) => this.answer(request, reply, () => get(store, request, reply)),
       );
     });
   }
@@ -54,7 +56,10 @@ export class StoreRoutes implements OnModuleInit {
       if (code === 'internal') this.logger.error('signed URL failed', { requestId: request.id, error });
       // what was not read of the body would be taken for the next request
       if (request.method === 'PUT') reply.header('connection', 'close');
-      return reply.code(statuses[code] ?? 500).type('text/plain; charset=utf-8').send(shownMessage(error));
+      return reply
+        .code(statuses[code] ?? 500)
+        .type('text/plain; charset=utf-8')
+        .send(shownMessage(error));
     }
   }
 }
@@ -63,7 +68,7 @@ type StoreRequest = FastifyRequest<{ Params: { '*': string }; Querystring: Query
 
 async function put(store: FolderStore, request: StoreRequest, reply: FastifyReply): Promise<unknown> {
   const { headers } = request;
-  const grant = store.grant('PUT', request.params['*'], request.query);
+  const grant = await store.grant('PUT', request.params['*'], request.query);
   const checksum = grant.sha256 && Buffer.from(grant.sha256, 'hex').toString('base64');
   if (checksum && headers['x-amz-checksum-sha256'] !== checksum)
     throw new AppError('forbidden', 'signed URL: wants the header x-amz-checksum-sha256 that came with it');
@@ -75,14 +80,17 @@ async function put(store: FolderStore, request: StoreRequest, reply: FastifyRepl
 }
 
 async function get(store: FolderStore, request: StoreRequest, reply: FastifyReply): Promise<unknown> {
-  const grant = store.grant('GET', request.params['*'], request.query);
+  const grant = await store.grant('GET', request.params['*'], request.query);
   const found = await store.head(grant.key);
   if (!found) throw new AppError('not_found', 'signed URL: the object is not in the store');
   const range = byteRange(request.headers.range, found.sizeBytes);
   reply.header('accept-ranges', 'bytes').type('application/octet-stream');
   if (found.sha256) reply.header('etag', `"${found.sha256}"`);
   if (range === 'outside')
-    return reply.code(416).header('content-range', `bytes */${found.sizeBytes}`).send('the range lies outside of the object');
+    return reply
+      .code(416)
+      .header('content-range', `bytes */${found.sizeBytes}`)
+      .send('the range lies outside of the object');
   if (!range) return reply.header('content-length', found.sizeBytes).send(await store.read(grant.key));
   reply.code(206).header('content-range', `bytes ${range.first}-${range.last}/${found.sizeBytes}`);
   return reply.header('content-length', range.last - range.first + 1).send(await store.read(grant.key, range));

@@ -1,0 +1,72 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { Metrics } from '@perch/platform';
+import { Transactions } from '@perch/platform/database';
+import { ARTIFACT_STORE, type ArtifactStore } from './artifacts/artifact.store.ts';
+import { openStore, type StoreOptions, s3SourceOf } from './artifacts/open.store.ts';
+import { BlobEntity } from './blob.entity.ts';
+import { BlobService } from './blob.service.ts';
+import { BlobStore } from './blob.store.ts';
+import { BlobVerifyService } from './blob-verify.service.ts';
+import { CompleteService } from './complete.service.ts';
+import { IMPORT_OPTIONS, type ImportOptions, ImportService, S3_SOURCE } from './import.service.ts';
+import { ModelEntity } from './model.entity.ts';
+import { ModelStore } from './model.store.ts';
+import { RegistryService } from './registry.service.ts';
+import { SignatureService } from './signature.service.ts';
+import { keepSigningKey } from './signing-key.store.ts';
+import { SweepService } from './sweep.service.ts';
+import { UploadService } from './upload.service.ts';
+import { VersionEntity } from './version.entity.ts';
+import { VersionService } from './version.service.ts';
+import { VersionStore } from './version.store.ts';
+import { VersionChangeService } from './version-change.service.ts';
+import { VersionFileEntity } from './version-file.entity.ts';
+import { VersionNumberService } from './version-number.service.ts';
+
+export interface RegistryOptions {
+  store: StoreOptions;
+  imports?: ImportOptions;
+}
+
+/** Wants `DatabaseModule` (migrated), `LOGGER`, `Metrics` and `CHANGE_LOG` from global modules. */
+@Module({})
+export class RegistryModule {
+  static forRoot(options: RegistryOptions): DynamicModule {
+    const store = {
+      provide: ARTIFACT_STORE,
+      inject: [Transactions, Metrics],
+      useFactory: (transactions: Transactions, metrics: Metrics) =>
+        openStore(options.store, () => transactions.run(keepSigningKey), metrics),
+    };
+    const s3Source = {
+      provide: S3_SOURCE,
+      inject: [ARTIFACT_STORE],
+      useFactory: (opened: ArtifactStore) => s3SourceOf(opened, options.store),
+    };
+    return {
+      module: RegistryModule,
+      imports: [TypeOrmModule.forFeature([ModelEntity, VersionEntity, VersionFileEntity, BlobEntity])],
+      providers: [
+        store,
+        s3Source,
+        { provide: IMPORT_OPTIONS, useValue: options.imports ?? {} },
+        ModelStore,
+        VersionStore,
+        BlobStore,
+        VersionChangeService,
+        VersionNumberService,
+        BlobService,
+        BlobVerifyService,
+        SignatureService,
+        UploadService,
+        CompleteService,
+        VersionService,
+        ImportService,
+        SweepService,
+        RegistryService,
+      ],
+      exports: [RegistryService, SweepService, ARTIFACT_STORE],
+    };
+  }
+}
