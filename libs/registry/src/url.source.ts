@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
 import { AppError, innerMessage } from '@perch/contracts';
 import { checkReach, type Reach } from './url.decide.ts';
 
@@ -44,7 +45,7 @@ export async function fetchUrl(start: URL, limits: FetchLimits): Promise<Fetched
 }
 
 function nextUrl(from: URL, location: string): URL {
-  const next = URL.canParse(location, from) ? new URL(location, from) : undefined;
+  const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next?.protocol === 'https:' || (next?.protocol === 'http:' && from.protocol === 'http:')) return next;
   throw new AppError('upstream', `URL ${shownUrl(from)} redirects to something that is not ${from.protocol}`);
 }
@@ -58,17 +59,18 @@ const statusFault = (url: URL, status: number): AppError =>
 function ask(url: URL, { reach, idleMs }: FetchLimits): Promise<IncomingMessage> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host)) checkReach(host, [host], reach);
-  const send: typeof httpRequest = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const late = () => new AppError('timeout', `URL ${shownUrl(url)} sends nothing for ${idleMs} ms`);
-    const request = send(
-      url,
-      { lookup: checkedLookup(reach), headers: { 'accept-encoding': 'identity' } },
-      (answer) => {
-        answer.setTimeout(idleMs, () => answer.destroy(late()));
-        resolve(answer);
-      },
-    );
+    const options = {
+      ...urlToHttpOptions(url),
+      lookup: checkedLookup(reach),
+      headers: { 'accept-encoding': 'identity' },
+    };
+    const request = send(options, (answer) => {
+      answer.setTimeout(idleMs, () => answer.destroy(late()));
+      resolve(answer);
+    });
     request.setTimeout(idleMs, () => request.destroy(late()));
     request.on('error', (error) => reject(error instanceof AppError ? error : connectFault(url, error)));
     request.end();
