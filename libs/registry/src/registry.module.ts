@@ -46,6 +46,7 @@ export class RegistryModule {
     };
     return {
       module: RegistryModule,
+      global: true, // endpoints and the internal API ask the one registry there is
       imports: [TypeOrmModule.forFeature([ModelEntity, VersionEntity, VersionFileEntity, BlobEntity])],
       providers: [
         store,
