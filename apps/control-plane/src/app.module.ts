@@ -11,7 +11,7 @@ import { SchemaPipe } from './admin-api/schema.pipe.ts';
 import { ConnectionService } from './connection.service.ts';
 import { CONFIG, type ControlPlaneConfig, databaseOptionsOf } from './control-plane.config.ts';
 import { SweepLoop } from './loops/sweep.loop.ts';
-import { controllers, partModules } from './parts.ts';
+import { controllers, partModules, partProviders } from './parts.ts';
 
 /** What the program is given from outside. */
 export interface Outside {
@@ -19,6 +19,8 @@ export interface Outside {
   logger: Logger;
   metrics: Metrics;
   health: Health;
+  /** Where clients reach the signed URLs of the folder store; asked each time one is made. */
+  publicUrl: () => string;
 }
 
 /** What every module may ask for: settings, log, metrics, health. */
@@ -46,13 +48,14 @@ export class AppModule {
         OutsideModule.forRoot(outside),
         DatabaseModule.forRoot(databaseOptionsOf(outside.config)),
         AccessModule,
-        ...partModules,
+        ...partModules(outside.config, outside.publicUrl),
       ],
       controllers,
       providers: [
         ConnectionService,
         EventService,
         SweepLoop,
+        ...partProviders,
         { provide: APP_GUARD, useClass: KeyGuard },
         { provide: APP_PIPE, useClass: SchemaPipe },
         { provide: APP_INTERCEPTOR, useClass: IdempotencyInterceptor },

@@ -20,8 +20,10 @@ export async function startControlPlane(config: ControlPlaneConfig, logger: Logg
   const health = new Health();
   const metrics = new Metrics({ processMetrics: true });
   const { PERCH_TLS_CERT: certFile, PERCH_TLS_KEY: keyFile } = config;
+  let listening = `http://${config.PERCH_LISTEN.host}:${config.PERCH_LISTEN.port}`;
+  const publicUrl = () => config.PERCH_PUBLIC_URL?.replace(/\/+$/, '') ?? listening;
   const app = await createHttpProgram({
-    module: AppModule.forRoot({ config, logger, metrics, health }),
+    module: AppModule.forRoot({ config, logger, metrics, health, publicUrl }),
     logger,
     health,
     metrics,
@@ -33,8 +35,8 @@ export async function startControlPlane(config: ControlPlaneConfig, logger: Logg
     const connection = app.get(ConnectionService);
     health.add('database', () => connection.check());
     await connection.start(patienceMs);
-    const address = await listenHttp(app, config.PERCH_LISTEN, logger);
-    return { app, address, close: () => app.close() };
+    listening = await listenHttp(app, config.PERCH_LISTEN, logger);
+    return { app, address: listening, close: () => app.close() };
   } catch (error) {
     await app.close().catch(() => undefined);
     throw error;

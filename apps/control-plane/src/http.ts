@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import helmet from '@fastify/helmet';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger, Metrics } from '@perch/platform';
+import { answerProblem } from './admin-api/problem.filter.ts';
 
 /** Manifests of 2,000 files take about half of it. Blobs go past this: the folder store reads them as a stream. */
 const bodyLimitBytes = 4 * 1024 * 1024;
@@ -32,7 +33,12 @@ export async function prepareHttp(app: NestFastifyApplication, logger: Logger, m
     'route',
   ]);
   await app.register(helmet as never);
-  const fastify = app.getHttpAdapter().getInstance();
+  const adapter = app.getHttpAdapter();
+  const fastify = adapter.getInstance();
+  // A route keeps the error handler that is set when it is added; Nest sets its own after the routes, too late for
+  // what fails before a controller (a body that is no JSON).
+  fastify.setErrorHandler((error, request, reply) => answerProblem(error, request, reply, logger));
+  adapter.setErrorHandler = () => undefined;
   fastify.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });

@@ -1,10 +1,35 @@
-import type { ModuleMetadata, Type } from '@nestjs/common';
+import { type DynamicModule, Global, Module, type Provider, type Type } from '@nestjs/common';
+import { JoinKeyService } from '@perch/access';
+import { FleetModule, JOIN_KEYS } from '@perch/fleet';
 import { AuditController } from './admin-api/audit.controller.ts';
 import { EventController } from './admin-api/event.controller.ts';
 import { JoinKeyController, KeyController } from './admin-api/key.controller.ts';
+import { registryControllers, registryModule, registryProviders } from './admin-api/registry.controllers.ts';
+import { StatusController } from './admin-api/status.controller.ts';
+import type { ControlPlaneConfig } from './control-plane.config.ts';
 
 /** Every controller of the program; those below /api/v1 make up openapi.json. */
-export const controllers: Type[] = [AuditController, EventController, JoinKeyController, KeyController];
+export const controllers: Type[] = [
+  AuditController,
+  EventController,
+  JoinKeyController,
+  KeyController,
+  StatusController,
+  ...registryControllers,
+];
 
-/** Modules of the libs, and what the program binds to their ports. */
-export const partModules: NonNullable<ModuleMetadata['imports']> = [];
+/** What the libs leave to others: each port with the one part of this program that fills it. */
+const ports: Provider[] = [{ provide: JOIN_KEYS, useExisting: JoinKeyService }];
+
+@Global()
+@Module({ providers: ports, exports: ports })
+export class PortsModule {}
+
+export const partProviders: Provider[] = [...registryProviders];
+
+/** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
+export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => [
+  PortsModule,
+  registryModule(config, publicUrl),
+  FleetModule.forRoot({ routerGraceMs: config.PERCH_ROUTER_GRACE_MS }),
+];

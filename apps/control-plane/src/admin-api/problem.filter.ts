@@ -84,12 +84,14 @@ const noConnection =
 const nameAndMessage = (error: unknown) => (error instanceof Error ? `${error.name} ${error.message}` : '');
 
 /** Anything thrown, as an `AppError`; what is not understood becomes `internal`, whose text never leaves the process. */
-export function asAppError(error: unknown, route: string): AppError {
+export function asAppError(error: unknown, route: string, contentType = 'none'): AppError {
   if (error instanceof AppError) return error;
   const fault = databaseFault(error);
   if (fault) return fault;
   const code = byStatus[statusOf(error) ?? 0];
   if (code === 'not_found') return new AppError('not_found', `there is no route ${route}`);
+  if (code === 'unsupported_media_type')
+    return new AppError(code, `the content type ${contentType} is not understood; send application/json`);
   if (code && error instanceof Error) return new AppError(code, error.message, { cause: error });
   return new AppError('internal', 'internal error', { cause: error });
 }
@@ -110,23 +112,28 @@ export function problemOf(error: AppError, requestId: string): Problem {
   };
 }
 
-/** Every error of the admin and internal APIs leaves as problem+json. */
+/** Answers any error as problem+json; what is not understood goes to the log in full. */
+export function answerProblem(thrown: unknown, request: FastifyRequest, reply: FastifyReply, logger: Logger): void {
+  const route = `${request.method} ${request.url.split('?')[0]}`;
+  const error = asAppError(thrown, route, request.headers['content-type']?.slice(0, 80));
+  if (error.code === 'internal')
+    logger.error('request failed', { requestId: request.id, route: request.routeOptions?.url, error: thrown });
+  if (reply.sent) return;
+  if (error.retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)));
+  if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  reply
+    .code(httpStatus[error.code])
+    .header('content-type', 'application/problem+json')
+    .send(JSON.stringify(problemOf(error, request.id)));
+}
+
+/** Every error of a controller leaves as problem+json. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(@Inject(LOGGER) private readonly logger: Logger) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<FastifyRequest>();
-    const reply = host.switchToHttp().getResponse<FastifyReply>();
-    const error = asAppError(thrown, `${request.method} ${request.url.split('?')[0]}`);
-    if (error.code === 'internal')
-      this.logger.error('request failed', { requestId: request.id, route: request.routeOptions?.url, error: thrown });
-    if (reply.sent) return;
-    if (error.retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)));
-    if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
-    reply
-      .code(httpStatus[error.code])
-      .header('content-type', 'application/problem+json')
-      .send(JSON.stringify(problemOf(error, request.id)));
+    const http = host.switchToHttp();
+    answerProblem(thrown, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>(), this.logger);
   }
 }
