@@ -1,0 +1,49 @@
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { commonSettings, type Environment, listenAddress, readConfig, tlsSettings } from '@perch/platform';
+import { z } from 'zod';
+
+const address = z.string('wants host:port').regex(/^.+:\d{1,5}$/, 'wants host:port');
+
+const labels = z.string().transform((text, ctx) => {
+  const pairs = text
+    .split(',')
+    .map((pair) => pair.trim())
+    .filter(Boolean);
+  for (const pair of pairs)
+    if (!/^[^=]+=/.test(pair))
+      ctx.addIssue({ code: 'custom', message: `wants k=v,k=v; ${JSON.stringify(pair)} has no "="` });
+  return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
+});
+
+const settings = z.object({
+  ...commonSettings,
+  ...tlsSettings,
+  PERCH_LISTEN: listenAddress.prefault('127.0.0.1:8095'),
+  PERCH_CONTROL_URL: z.url({ protocol: /^https?$/, error: 'wants http(s)://host:port of the control plane' }),
+  PERCH_JOIN_KEY: z.string('wants the join key of a pool of servers').min(1),
+  PERCH_DATA_DIR: z.string('wants a folder that outlives restarts').transform((path) => resolve(path)),
+  PERCH_TRITON_HTTP: address,
+  PERCH_TRITON_GRPC: address,
+  PERCH_TRITON_METRICS: address.optional(),
+  PERCH_TRITON_REPOSITORY: z
+    .string("wants the folder of Triton's --model-repository")
+    .transform((path) => resolve(path)),
+  PERCH_ADVERTISE_HTTP: address.optional(),
+  PERCH_ADVERTISE_GRPC: address.optional(),
+  PERCH_LABELS: labels.prefault(''),
+  PERCH_NAME: z.string().min(1).max(128).default(hostname().slice(0, 128)),
+  PERCH_LOAD_DEADLINE_MS: z.coerce.number().int().min(1_000).default(600_000),
+  PERCH_CACHE_KEEP_BYTES: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(20 * 1024 ** 3),
+});
+export type AgentConfig = z.output<typeof settings>;
+
+/** Throws one `invalid` that lists every bad variable. */
+export const readAgentConfig = (env?: Environment): AgentConfig => readConfig(settings, env);
+
+/** Injection token of the settings. */
+export const CONFIG = Symbol('agent settings');

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { digestOf, type ObservedServer } from '@perch/contracts';
+import { LOGGER, type Logger, pause } from '@perch/platform';
+import { ControlPlaneClient } from './control-plane.client.ts';
+import { DesiredLoop } from './desired.loop.ts';
+import { ObservedSource } from './observed.source.ts';
+import { SessionService } from './session.service.ts';
+
+const everyMs = 2_000;
+/** Changes that come together are told together. */
+const gatherMs = 10;
+/** After a start, models that Triton serves prove themselves again; a report in between would take them out of service. */
+const provingMs = 5_000;
+
+/** Tells the control plane what is observed: a heartbeat with the state's hash, the state itself when it changed. */
+@Injectable()
+export class ReportLoop {
+  private readonly bootId = randomUUID();
+  private readonly stopped = new AbortController();
+  private turn = new AbortController();
+  private told: string | undefined;
+  private startedAt = 0;
+  private loop: Promise<void> | undefined;
+
+  constructor(
+    @Inject(LOGGER) private readonly logger: Logger,
+    private readonly client: ControlPlaneClient,
+    private readonly session: SessionService,
+    private readonly desired: DesiredLoop,
+    private readonly observed: ObservedSource,
+  ) {}
+
+  start(): void {
+    this.startedAt = Date.now();
+    this.observed.onChange(() => this.turn.abort());
+    this.desired.onChange(() => this.turn.abort());
+    this.loop = this.run();
+  }
+
+  async stop(): Promise<void> {
+    this.stopped.abort();
+    this.turn.abort();
+    await this.loop;
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopped;
+    while (!signal.aborted) {
+      this.turn = new AbortController();
+      await this.reportOnce();
+      await pause(everyMs, AbortSignal.any([this.turn.signal, signal]));
+      await pause(gatherMs, signal);
+    }
+  }
+
+  private async reportOnce(): Promise<void> {
+    try {
+      const observed = await this.observed.read(this.desired.documents);
+      if (!observed || this.isProving(observed)) return;
+      const hash = digestOf(observed);
+      const { bootId } = this;
+      const send = (whole: boolean) =>
+        this.session.as((who) => this.client.report(who, { bootId, hash, ...(whole ? { observed } : {}) }));
+      const needed = await send(hash !== this.told);
+      if (needed) await send(true);
+      this.told = hash;
+    } catch (error) {
+      this.told = undefined;
+      this.logger.warn('report was not taken', { error });
+    }
+  }
+
+  private isProving({ models }: ObservedServer): boolean {
+    if (this.told !== undefined || Date.now() - this.startedAt > provingMs) return false;
+    return Object.values(models).some(({ state }) => state === 'warming');
+  }
+}

@@ -1,0 +1,106 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Provider } from '@nestjs/common';
+import { LOGGER, type Logger, Metrics } from '@perch/platform';
+import {
+  BlobCache,
+  BlobClient,
+  chooseStaging,
+  createSyncMetrics,
+  RepositoryStore,
+  readGpus,
+  type SyncMetrics,
+  SyncReconciler,
+  TritonSource,
+  UrlBook,
+  WarmUpClient,
+} from '@perch/sync';
+import { createTritonControl } from '@perch/triton/control';
+import { HttpTransport } from '@perch/triton/inference';
+import { Agent } from 'undici';
+import { type AgentConfig, CONFIG } from './agent.config.ts';
+import { SYNC_METRICS } from './observed.source.ts';
+import { SessionService } from './session.service.ts';
+
+/** Connections that the agent holds besides the one to the control plane. */
+export class OutsideConnections {
+  /** To the artifact store and Triton's metrics port. */
+  readonly dispatcher = new Agent({ connect: { timeout: 10_000 }, connections: 16, keepAliveTimeout: 10_000 });
+  readonly transport = new HttpTransport();
+
+  async close(): Promise<void> {
+    await this.transport.close();
+    await this.dispatcher.destroy();
+  }
+}
+
+function makeCache(config: AgentConfig, session: SessionService, outside: OutsideConnections, metrics: SyncMetrics) {
+  const client = new BlobClient(new UrlBook(session), outside.dispatcher);
+  return new BlobCache(client, {
+    folder: join(config.PERCH_DATA_DIR, 'cache'),
+    keepBytes: config.PERCH_CACHE_KEEP_BYTES,
+    onPulled: (sizeBytes, seconds) => {
+      metrics.pullBytes.add({}, sizeBytes);
+      metrics.pullSeconds.observe({}, seconds);
+    },
+  });
+}
+
+async function makeRepository(config: AgentConfig, cache: BlobCache) {
+  await mkdir(config.PERCH_DATA_DIR, { recursive: true });
+  const repository = config.PERCH_TRITON_REPOSITORY;
+  return new RepositoryStore(
+    { repository, staging: await chooseStaging(config.PERCH_DATA_DIR, repository) },
+    cache.store,
+  );
+}
+
+function makeTriton(config: AgentConfig, outside: OutsideConnections, metrics: SyncMetrics) {
+  const metricsPort = config.PERCH_TRITON_METRICS;
+  return new TritonSource({
+    open: () =>
+      createTritonControl({
+        grpc: config.PERCH_TRITON_GRPC,
+        onCall: (call, outcome) => metrics.tritonCalls.add({ call, outcome }),
+      }),
+    gpus: async () => (metricsPort ? readGpus(metricsPort, outside.dispatcher) : 0),
+    now: Date.now,
+  });
+}
+
+function makeReconciler(
+  config: AgentConfig,
+  logger: Logger,
+  metrics: SyncMetrics,
+  outside: OutsideConnections,
+  [triton, repository, cache]: [TritonSource, RepositoryStore, BlobCache],
+) {
+  const warmUp = new WarmUpClient(outside.transport, {
+    http: config.PERCH_TRITON_HTTP,
+    grpc: config.PERCH_TRITON_GRPC,
+  });
+  return new SyncReconciler(
+    { triton, repository, cache, warmUp, metrics, logger },
+    { loadDeadlineMs: config.PERCH_LOAD_DEADLINE_MS },
+  );
+}
+
+/** The parts of libs/sync, put together with this agent's settings. */
+export const syncProviders: Provider[] = [
+  OutsideConnections,
+  { provide: SYNC_METRICS, inject: [Metrics], useFactory: createSyncMetrics },
+  { provide: BlobCache, inject: [CONFIG, SessionService, OutsideConnections, SYNC_METRICS], useFactory: makeCache },
+  { provide: RepositoryStore, inject: [CONFIG, BlobCache], useFactory: makeRepository },
+  { provide: TritonSource, inject: [CONFIG, OutsideConnections, SYNC_METRICS], useFactory: makeTriton },
+  {
+    provide: SyncReconciler,
+    inject: [CONFIG, LOGGER, SYNC_METRICS, OutsideConnections, TritonSource, RepositoryStore, BlobCache],
+    useFactory: (
+      config: AgentConfig,
+      logger: Logger,
+      metrics: SyncMetrics,
+      outside: OutsideConnections,
+      ...parts: [TritonSource, RepositoryStore, BlobCache]
+    ) => makeReconciler(config, logger, metrics, outside, parts),
+  },
+];

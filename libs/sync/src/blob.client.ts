@@ -1,0 +1,185 @@
+import { AppError, innerMessage } from '@perch/contracts';
+import { backoffMs, pause } from '@perch/platform';
+import { type Dispatcher, request } from 'undici';
+import type { Blob, UrlBook } from './blob.source.ts';
+import { type Part, PartQueue } from './part-queue.ts';
+import { Slots } from './slots.ts';
+
+export interface BlobClientSettings {
+  /** Files over this are fetched in ranges of this size. */
+  partBytes: number;
+  /** Ranges of one file in flight. */
+  partsPerBlob: number;
+  /** Ranges of all files in flight: with `partBytes` the bound on memory. */
+  partsAtOnce: number;
+  headersTimeoutMs: number;
+  /** Longest silence within a body. */
+  idleTimeoutMs: number;
+  /** Tries in a row that bring no byte before a pull gives up. */
+  tries: number;
+  firstBackoffMs: number;
+}
+
+export const blobClientSettings: BlobClientSettings = {
+  partBytes: 8 * 1024 ** 2,
+  partsPerBlob: 4,
+  partsAtOnce: 8,
+  headersTimeoutMs: 15_000,
+  idleTimeoutMs: 30_000,
+  tries: 6,
+  firstBackoffMs: 100,
+};
+
+/** The store answered a range request with the whole file. */
+class WholeFileAnswer extends Error {}
+
+const isFinal = (error: unknown): boolean => error instanceof WholeFileAnswer || error instanceof AppError;
+
+/** Reads blobs over HTTP by parallel ranges, in order; resumes after cuts, asks for a new address on 403. */
+export class BlobClient {
+  private readonly urls: UrlBook;
+  private readonly dispatcher: Dispatcher;
+  private readonly settings: BlobClientSettings;
+  private readonly slots: Slots;
+
+  constructor(urls: UrlBook, dispatcher: Dispatcher, settings: Partial<BlobClientSettings> = {}) {
+    this.urls = urls;
+    this.dispatcher = dispatcher;
+    this.settings = { ...blobClientSettings, ...settings };
+    this.slots = new Slots(this.settings.partsAtOnce);
+  }
+
+  /**
+   * The bytes from `from` to the end, in order, as lists of chunks. Throws `not_found`, `integrity` (the store holds
+   * another length), `unavailable` (gave up after several tries) or `cancelled`.
+   */
+  async *read(blob: Blob, from: number, signal: AbortSignal): AsyncGenerator<Uint8Array[]> {
+    let offset = from;
+    for (const partBytes of [this.settings.partBytes, Number.POSITIVE_INFINITY]) {
+      try {
+        for await (const chunks of this.readParts(blob, { from: offset, partBytes }, signal)) {
+          for (const chunk of chunks) offset += chunk.length;
+          yield chunks;
+        }
+        return;
+      } catch (error) {
+        if (!(error instanceof WholeFileAnswer)) throw error;
+      }
+    }
+  }
+
+  private async *readParts(
+    blob: Blob,
+    range: { from: number; partBytes: number },
+    outer: AbortSignal,
+  ): AsyncGenerator<Uint8Array[]> {
+    const stop = new AbortController();
+    const signal = AbortSignal.any([outer, stop.signal]);
+    const ahead: PartQueue[] = [];
+    let next = range.from;
+    const startNext = () => {
+      const end = Math.min(blob.size, next + range.partBytes);
+      const part = new PartQueue({ from: next, end }, Math.min(range.partBytes, this.settings.partBytes));
+      next = end;
+      ahead.push(part);
+      void this.fill(blob, part, signal);
+    };
+    try {
+      while (next < blob.size || ahead.length > 0) {
+        while (next < blob.size && ahead.length < this.settings.partsPerBlob) startNext();
+        yield* ahead[0]!.chunks();
+        ahead.shift();
+      }
+    } finally {
+      stop.abort();
+      for (const part of ahead) part.abandon();
+    }
+  }
+
+  /** Fetches one part into its queue; never throws: what went wrong is told to the reader. */
+  private async fill(blob: Blob, part: PartQueue, signal: AbortSignal): Promise<void> {
+    const release = await this.slots.take();
+    try {
+      await this.fetchPart(blob, part, signal);
+      part.end();
+      await part.drained();
+    } catch (error) {
+      part.fail(signal.aborted ? new AppError('cancelled', `pull of blob ${blob.sha256} was called off`) : error);
+    } finally {
+      release();
+    }
+  }
+
+  private async fetchPart(blob: Blob, part: PartQueue, signal: AbortSignal): Promise<void> {
+    const { tries, firstBackoffMs } = this.settings;
+    let refused: string | undefined;
+    for (let failures = 0; part.at < part.range.end; ) {
+      signal.throwIfAborted();
+      const before = part.at;
+      const url = await this.urls.urlOf(blob.sha256, refused);
+      try {
+        const status = await this.fetchOnce(blob, url, part, signal);
+        if (status !== 403 && status !== 404) continue;
+        if (status === 404 && refused !== undefined)
+          throw new AppError(
+            'not_found',
+            `blob ${blob.sha256} is gone from the artifact store; upload its version again`,
+          );
+        refused = url;
+        throw new Error(`the store answered ${status}`);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isFinal(error)) throw error;
+        failures = part.at > before ? 1 : failures + 1;
+        if (failures >= tries)
+          throw new AppError('unavailable', `pull of blob ${blob.sha256}: ${innerMessage(error)}`, { cause: error });
+        // The first new address is asked for at once; an expired one is no fault of the store.
+        if (refused === url && failures === 1) continue;
+        await pause(backoffMs(failures, firstBackoffMs, 2_000), signal);
+      }
+    }
+  }
+
+  /** One request for what the part still lacks. Returns 403 or 404 as they are; throws when the body ends early. */
+  private async fetchOnce(blob: Blob, url: string, part: PartQueue, signal: AbortSignal): Promise<number> {
+    const whole = part.at === 0 && part.range.end === blob.size;
+    const { statusCode, body } = await request(url, {
+      dispatcher: this.dispatcher,
+      signal,
+      headersTimeout: this.settings.headersTimeoutMs,
+      bodyTimeout: this.settings.idleTimeoutMs,
+      headers: whole ? {} : { range: `bytes=${part.at}-${part.range.end - 1}` },
+    });
+    if (statusCode !== 200 && statusCode !== 206) {
+      await body.dump({ limit: 65_536 }).catch(() => undefined);
+      if (statusCode === 403 || statusCode === 404) return statusCode;
+      if (statusCode === 416) throw lengthFault(blob);
+      throw new Error(`the store answered ${statusCode}`);
+    }
+    const skip = statusCode === 200 ? part.at : 0;
+    if (statusCode === 200 && part.range.end !== blob.size) {
+      body.destroy();
+      body.on('error', () => undefined);
+      throw new WholeFileAnswer();
+    }
+    await drain(body, part, skip, blob);
+    return statusCode;
+  }
+}
+
+const lengthFault = (blob: Blob) =>
+  new AppError('integrity', `blob ${blob.sha256}: the store holds another length than ${blob.size} bytes`);
+
+async function drain(body: AsyncIterable<Uint8Array>, part: PartQueue, skip: number, blob: Blob): Promise<void> {
+  let toSkip = skip;
+  for await (const chunk of body) {
+    const fresh = toSkip > 0 ? chunk.subarray(Math.min(toSkip, chunk.length)) : chunk;
+    toSkip = Math.max(0, toSkip - chunk.length);
+    if (fresh.length === 0) continue;
+    if (part.at + fresh.length > part.range.end) throw lengthFault(blob);
+    if (!part.push(fresh)) await part.hasRoom();
+  }
+  if (part.at < part.range.end) throw new Error('the connection ended before the last byte');
+}
+
+export type { Part };

@@ -1,0 +1,72 @@
+import type { BlobUrls } from '@perch/contracts';
+import { AppError } from '@perch/contracts';
+
+/** A file's bytes by their name: SHA-256 and length. */
+export interface Blob {
+  sha256: string;
+  size: number;
+}
+
+/** Where short-lived addresses of blobs come from (the control plane). Hashes it does not know are left out of the answer. */
+export interface BlobSource {
+  urls(hashes: readonly string[]): Promise<BlobUrls['urls']>;
+}
+
+const goodForMs = 10 * 60_000;
+const mostHashes = 200;
+
+interface Waiter {
+  resolve(url: string): void;
+  reject(error: unknown): void;
+}
+
+/** Addresses of blobs; those asked for in one turn of the event loop are fetched by one request, and kept while they are good. */
+export class UrlBook {
+  private readonly source: BlobSource;
+  private readonly now: () => number;
+  private readonly known = new Map<string, { url: string; at: number }>();
+  private readonly asked = new Map<string, Waiter[]>();
+
+  constructor(source: BlobSource, now: () => number = Date.now) {
+    this.source = source;
+    this.now = now;
+  }
+
+  /** The address, or `not_found` when the store has no such blob. `stale`: the address that was refused, to get another one. */
+  async urlOf(hash: string, stale?: string): Promise<string> {
+    const entry = this.known.get(hash);
+    if (entry && entry.url !== stale && this.now() - entry.at < goodForMs) return entry.url;
+    return new Promise((resolve, reject) => {
+      if (this.asked.size === 0) setImmediate(() => void this.fetchAsked());
+      this.asked.set(hash, [...(this.asked.get(hash) ?? []), { resolve, reject }]);
+    });
+  }
+
+  private async fetchAsked(): Promise<void> {
+    const all = [...this.asked];
+    this.asked.clear();
+    const groups = Array.from({ length: Math.ceil(all.length / mostHashes) }, (_, n) =>
+      all.slice(n * mostHashes, (n + 1) * mostHashes),
+    );
+    await Promise.all(groups.map((group) => this.fetchGroup(group)));
+  }
+
+  private async fetchGroup(group: [string, Waiter[]][]): Promise<void> {
+    try {
+      const urls = await this.source.urls(group.map(([hash]) => hash));
+      for (const [hash, waiters] of group) this.settle(hash, waiters, urls[hash]?.url);
+    } catch (error) {
+      for (const [, waiters] of group) for (const { reject } of waiters) reject(error);
+    }
+  }
+
+  private settle(hash: string, waiters: Waiter[], url: string | undefined): void {
+    if (url === undefined) {
+      const error = new AppError('not_found', `blob ${hash} is not in the artifact store; upload its version again`);
+      for (const { reject } of waiters) reject(error);
+      return;
+    }
+    this.known.set(hash, { url, at: this.now() });
+    for (const { resolve } of waiters) resolve(url);
+  }
+}

@@ -1,0 +1,142 @@
+import { AppError, type DesiredModel, type TensorSpec } from '@perch/contracts';
+import { TritonFault } from '@perch/triton/control';
+import type { BlobCache } from './blob.cache.ts';
+import { ownFiles, type RepositoryStore } from './repository.store.ts';
+import { Slots } from './slots.ts';
+import { indexByName, type SyncTriton } from './sync.observe.ts';
+import { type ActionKind, failureReason } from './sync.plan.ts';
+import type { WarmUpOutcome } from './warm-up.client.ts';
+
+/** What a served model says about itself. */
+export interface ModelFacts {
+  inputs: TensorSpec[];
+  outputs: TensorSpec[];
+  maxBatchSize: number;
+}
+
+export interface WarmUp {
+  warm(model: string, inputs: readonly TensorSpec[], signal: AbortSignal): Promise<WarmUpOutcome>;
+}
+
+export interface ApplyParts {
+  triton: () => SyncTriton;
+  repository: RepositoryStore;
+  cache: BlobCache;
+  warmUp: WarmUp;
+  /** Told each step of each action; crash tests throw from it. */
+  trace?: (model: string, step: string) => void;
+}
+
+/** One model's action with all it needs. `model` is undefined on the way out. */
+export interface Task {
+  kind: ActionKind;
+  name: string;
+  model: DesiredModel | undefined;
+  config: string | undefined;
+  signal: AbortSignal;
+}
+
+/** A load that Triton refused or that failed: the model's own fault, with Triton's words. */
+export class LoadFailure extends AppError {
+  constructor(reason: string, cause: unknown) {
+    super('invalid', reason, { cause, terminal: true });
+  }
+}
+
+const notTheModel = new Set([
+  'connection',
+  'deadline',
+  'cancelled',
+  'stopping',
+  'overloaded',
+  'restricted',
+  'unsupported',
+]);
+
+/** Does one action on one model. Every action may be repeated at any time, and cut short at any step. */
+export class SyncApply {
+  private readonly parts: ApplyParts;
+  private readonly loadSlots: Slots;
+  private readonly loadDeadlineMs: number;
+
+  constructor(parts: ApplyParts, settings: { loadsAtOnce: number; loadDeadlineMs: number }) {
+    this.parts = parts;
+    this.loadSlots = new Slots(settings.loadsAtOnce);
+    this.loadDeadlineMs = settings.loadDeadlineMs;
+  }
+
+  /** Resolves to the model's facts after `warm`, else to nothing. */
+  async apply(task: Task): Promise<ModelFacts | undefined> {
+    switch (task.kind) {
+      case 'pull':
+        return void (await this.pull(task));
+      case 'stage':
+        return void (await this.stage(task));
+      case 'load':
+        return void (await this.load(task));
+      case 'warm':
+        return this.warm(task);
+      case 'unload':
+        return void (await this.parts.triton().unload(task.name));
+      case 'remove':
+        return void (await this.parts.repository.remove(task.name));
+    }
+  }
+
+  private step(task: Task, step: string): void {
+    this.parts.trace?.(task.name, step);
+  }
+
+  private async pull(task: Task): Promise<void> {
+    const blobs = new Map(ownFiles(task.model!).map((file) => [file.sha256, file]));
+    const results = await Promise.allSettled(
+      [...blobs.values()].map((blob) => this.parts.cache.pull(blob, task.signal)),
+    );
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    this.step(task, 'pulled');
+  }
+
+  private async stage(task: Task): Promise<void> {
+    const model = task.model!;
+    for (const file of ownFiles(model)) {
+      // Gone or changed since it was looked at: the next look sees it missing and pulls it again.
+      if (!(await this.parts.cache.store.verify(file))) return;
+    }
+    this.step(task, 'verified');
+    await this.parts.repository.stage(task.name, model, task.config!, (step) => this.step(task, step));
+  }
+
+  private async load(task: Task): Promise<void> {
+    const release = await this.loadSlots.take();
+    try {
+      if (task.signal.aborted) return;
+      this.step(task, 'load asked');
+      await this.parts.triton().load(task.name, { timeoutMs: this.loadDeadlineMs, signal: task.signal });
+      this.step(task, 'loaded');
+    } catch (error) {
+      if (!(error instanceof TritonFault) || notTheModel.has(error.kind)) throw error;
+      throw new LoadFailure((await this.reasonOf(task.name)) ?? error.text, error);
+    } finally {
+      release();
+    }
+  }
+
+  /** The index tells why, without the words that the answer puts around it. */
+  private async reasonOf(name: string): Promise<string | undefined> {
+    const entries = await this.parts
+      .triton()
+      .index()
+      .catch(() => []);
+    return failureReason(indexByName(entries).get(name));
+  }
+
+  private async warm(task: Task): Promise<ModelFacts> {
+    const triton = this.parts.triton();
+    const [metadata, config] = await Promise.all([triton.modelMetadata(task.name), triton.modelConfig(task.name)]);
+    const optional = new Set(config.input?.filter((input) => input.optional).map(({ name }) => name));
+    const inputs = metadata.inputs.map((input) => (optional.has(input.name) ? { ...input, optional: true } : input));
+    await this.parts.warmUp.warm(task.name, inputs, task.signal);
+    this.step(task, 'warmed');
+    return { inputs, outputs: metadata.outputs, maxBatchSize: config.max_batch_size ?? 0 };
+  }
+}

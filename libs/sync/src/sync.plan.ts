@@ -1,0 +1,152 @@
+/** One desired model, as far as a plan needs it. */
+export interface Wanted {
+  digest: string;
+  hashes: readonly string[];
+}
+
+export type IndexState = 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE' | 'UNKNOWN' | '';
+
+/** Triton's word on one model. */
+export interface Indexed {
+  state: IndexState;
+  reason: string;
+}
+
+/** What is on disk for one model. The last two are looked at only for desired models that Triton does not serve. */
+export interface Folder {
+  /** Null: not written by us. */
+  digest: string | null;
+  /** Made for the desired model, with the configuration that we would write now. */
+  current: boolean;
+  /** Current, and each file is one whose bytes were proven. */
+  intact: boolean;
+}
+
+/** Only what cannot be asked of Triton or the disk. */
+export interface Held {
+  /** Models at which something is being done right now. */
+  busy: ReadonlyMap<string, ActionKind>;
+  /** Why the last try failed. `retryAtMs` null: for a reason that lasts as long as the digest. */
+  failures: ReadonlyMap<string, { digest: string; reason: string; retryAtMs: number | null }>;
+  /** Models that answered a warm-up since they became READY. */
+  warmed: ReadonlySet<string>;
+  /** Models staged by this process and not tried since: Triton's reason for them is an old one. */
+  untried: ReadonlySet<string>;
+  /** Models that have been LOADING for too long. */
+  stuck: ReadonlySet<string>;
+  /** Models whose loads ended twice with Triton gone: each is loaded alone, to know which one it was. */
+  suspects: ReadonlySet<string>;
+}
+
+export interface SyncWorld {
+  desired: ReadonlyMap<string, Wanted>;
+  /** Whether what is ours and not desired may be taken away. */
+  removalsAllowed: boolean;
+  /** Undefined: Triton does not answer. */
+  index: ReadonlyMap<string, Indexed> | undefined;
+  folders: ReadonlyMap<string, Folder>;
+  /** Blobs that are not in the cache, or not as they should be. */
+  missing: ReadonlySet<string>;
+  held: Held;
+  nowMs: number;
+}
+
+/** In the order in which a model goes through them; the last two lead out. */
+export const actionKinds = ['pull', 'stage', 'load', 'warm', 'unload', 'remove'] as const;
+export type ActionKind = (typeof actionKinds)[number];
+export interface Action {
+  kind: ActionKind;
+  model: string;
+}
+
+const ourName = /^[a-z][a-z0-9-]{0,63}-v\d{1,10}-[0-9a-f]{12}$/;
+
+/** Whether a model or folder is one that we made: by its name, or by our mark in it. Anything else is left alone. */
+export const isOurs = (name: string, folder: Folder | undefined): boolean =>
+  ourName.test(name) || (folder !== undefined && folder.digest !== null);
+
+/** The word `unloaded` is no failure: somebody asked for it. */
+export const failureReason = (entry: Indexed | undefined): string | undefined =>
+  entry?.state === 'UNAVAILABLE' && entry.reason !== 'unloaded' ? entry.reason : undefined;
+
+const moving = (entry: Indexed | undefined) => entry?.state === 'LOADING' || entry?.state === 'UNLOADING';
+
+/**
+ * The next action for each model that is out of step, at most one a model; [] when all are in step, under way, waiting
+ * for a retry, or failed for a reason that lasts.
+ */
+export function planSync(world: SyncWorld): Action[] {
+  const actions: Action[] = [];
+  const add = (model: string, kind: ActionKind | undefined) => {
+    if (kind !== undefined) actions.push({ kind, model });
+  };
+  for (const [name, wanted] of world.desired)
+    if (!isHeldBack(name, wanted, world)) add(name, nextTowards(name, wanted, world));
+  for (const name of presentNames(world)) {
+    if (world.desired.has(name) || world.held.busy.has(name)) continue;
+    if (!world.removalsAllowed || !isOurs(name, world.folders.get(name))) continue;
+    if (!waitsForRetry(name, world)) add(name, nextAway(name, world));
+  }
+  return keepSuspectsAlone(actions, world.held);
+}
+
+function keepSuspectsAlone(actions: Action[], { busy, suspects }: Held): Action[] {
+  if (suspects.size === 0) return actions;
+  const loading = [...busy].filter(([, kind]) => kind === 'load').map(([name]) => name);
+  const loads = actions.filter(({ kind }) => kind === 'load');
+  const plain = loads.filter(({ model }) => !suspects.has(model));
+  const allowed = loading.some((name) => suspects.has(name))
+    ? []
+    : loading.length > 0 || plain.length > 0
+      ? plain
+      : loads.slice(0, 1);
+  return actions.filter((action) => action.kind !== 'load' || allowed.includes(action));
+}
+
+/** Every name that Triton or the disk knows. */
+export const presentNames = (world: Pick<SyncWorld, 'index' | 'folders'>): Set<string> =>
+  new Set([...(world.index?.keys() ?? []), ...world.folders.keys()]);
+
+function waitsForRetry(name: string, world: SyncWorld): boolean {
+  const failure = world.held.failures.get(name);
+  return failure !== undefined && failure.retryAtMs !== null && failure.retryAtMs > world.nowMs;
+}
+
+function isHeldBack(name: string, wanted: Wanted, world: SyncWorld): boolean {
+  if (world.held.busy.has(name)) return true;
+  const failure = world.held.failures.get(name);
+  if (failure === undefined || failure.digest !== wanted.digest) return false;
+  return failure.retryAtMs === null || failure.retryAtMs > world.nowMs;
+}
+
+function nextTowards(name: string, wanted: Wanted, world: SyncWorld): ActionKind | undefined {
+  const { index, missing, held } = world;
+  const entry = index?.get(name);
+  const folder = world.folders.get(name);
+  const stale = folder !== undefined && folder.digest !== null && folder.digest !== wanted.digest;
+  if (index !== undefined && moving(entry)) return undefined;
+  // Two identities under one name: never edited in place.
+  if (entry?.state === 'READY' && stale) return 'unload';
+  if (entry?.state === 'READY' && !held.warmed.has(name)) return 'warm';
+  if (lastingFailure(name, world) !== undefined) return undefined;
+  // Also for a model that is served: the cache must be able to bring it back.
+  if (wanted.hashes.some((hash) => missing.has(hash))) return 'pull';
+  if (index === undefined || entry?.state === 'READY') return undefined;
+  if (!folder?.intact) return 'stage';
+  return 'load';
+}
+
+/** Triton's reason why it cannot load just this model; it would say the same again. */
+export function lastingFailure(name: string, world: SyncWorld): string | undefined {
+  if (!world.folders.get(name)?.current || world.held.untried.has(name)) return undefined;
+  return failureReason(world.index?.get(name));
+}
+
+function nextAway(name: string, world: SyncWorld): ActionKind | undefined {
+  // Without Triton's word a folder may belong to a model in service.
+  if (world.index === undefined) return undefined;
+  const entry = world.index.get(name);
+  if (moving(entry)) return undefined;
+  if (entry?.state === 'READY') return 'unload';
+  return world.folders.has(name) ? 'remove' : undefined;
+}

@@ -1,0 +1,312 @@
+import {
+  canonicalJson,
+  type DesiredModel,
+  errorCodeOf,
+  type ObservedModel,
+  type ObservedServer,
+  shownMessage,
+} from '@perch/contracts';
+import { type Logger, pause } from '@perch/platform';
+import { renderModelConfig, TritonFault } from '@perch/triton/control';
+import type { BlobCache } from './blob.cache.ts';
+import { ModelLedger } from './model-ledger.ts';
+import { describeModels } from './model-state.decide.ts';
+import { ownFiles, type RepositoryStore } from './repository.store.ts';
+import { LoadFailure, SyncApply, type Task, type WarmUp } from './sync.apply.ts';
+import { observeDisk } from './sync.observe.ts';
+import {
+  type Action,
+  type ActionKind,
+  isOurs,
+  planSync,
+  presentNames,
+  type SyncWorld,
+  type Wanted,
+} from './sync.plan.ts';
+import type { SyncMetrics } from './sync-metrics.ts';
+import type { TritonSource } from './triton.source.ts';
+
+export interface SyncParts {
+  triton: TritonSource;
+  repository: RepositoryStore;
+  cache: BlobCache;
+  warmUp: WarmUp;
+  metrics: SyncMetrics;
+  logger: Logger;
+  now?: () => number;
+  random?: () => number;
+  /** Told each step of each action; crash tests throw from it. */
+  trace?: (model: string, step: string) => void;
+}
+
+export interface SyncSettings {
+  loadsAtOnce: number;
+  /** LOADING for longer than this is `stuck`. */
+  loadDeadlineMs: number;
+  /** Longest time between two looks. */
+  idleMs: number;
+  /** First time between two looks while something moves; it doubles up to `idleMs`. */
+  pollMs: number;
+  evictEveryMs: number;
+}
+
+export const syncSettings: SyncSettings = {
+  loadsAtOnce: 4,
+  loadDeadlineMs: 600_000,
+  idleMs: 1_000,
+  pollMs: 50,
+  evictEveryMs: 60_000,
+};
+
+/** What the server should hold; `removalsAllowed` false: what is ours and not named here stays all the same. */
+export interface Desired {
+  models: Record<string, DesiredModel>;
+  removalsAllowed: boolean;
+}
+
+export interface SyncSnapshot {
+  triton: ObservedServer['triton'];
+  models: Record<string, ObservedModel>;
+  /** What is ours in Triton or the repository. */
+  present: string[];
+  /** Of these, what is not desired. */
+  orphans: string[];
+  /** Nothing to do, nothing under way, nothing to be tried again. */
+  inStep: boolean;
+}
+
+interface Running {
+  kind: ActionKind;
+  digest: string | undefined;
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+interface DesiredMap {
+  models: ReadonlyMap<string, DesiredModel>;
+  wanted: ReadonlyMap<string, Wanted>;
+  removalsAllowed: boolean;
+}
+
+const retryLookMs = 250;
+const nothing: DesiredMap = { models: new Map(), wanted: new Map(), removalsAllowed: false };
+
+/**
+ * Keeps one Triton at what is desired: look, compare, act, for as long as it runs. A wake-up only shortens the wait;
+ * each model has its own queue of one, so that none waits for another.
+ */
+export class SyncReconciler {
+  private readonly parts: SyncParts;
+  private readonly settings: SyncSettings;
+  private readonly applier: SyncApply;
+  private readonly ledger: ModelLedger;
+  private readonly now: () => number;
+  private readonly running = new Map<string, Running>();
+  private readonly configs = new Map<string, { key: string; text: string }>();
+  private readonly listeners: ((snapshot: SyncSnapshot) => void)[] = [];
+  private desired = nothing;
+  private latest: { snapshot: SyncSnapshot; key: string } | undefined;
+  private turn = new AbortController();
+  private stopping = false;
+  private loop: Promise<void> | undefined;
+  private evictedAt = 0;
+
+  constructor(parts: SyncParts, settings: Partial<SyncSettings> = {}) {
+    this.parts = parts;
+    this.settings = { ...syncSettings, ...settings };
+    this.now = parts.now ?? Date.now;
+    this.ledger = new ModelLedger(this.settings.loadDeadlineMs, parts.random);
+    const { repository, cache, warmUp, trace } = parts;
+    this.applier = new SyncApply(
+      { triton: () => parts.triton.control, repository, cache, warmUp, trace },
+      this.settings,
+    );
+  }
+
+  /** The newest look; undefined before the first. */
+  get snapshot(): SyncSnapshot | undefined {
+    return this.latest?.snapshot;
+  }
+
+  /** Told whenever the snapshot differs from the one before. */
+  onChange(listener: (snapshot: SyncSnapshot) => void): void {
+    this.listeners.push(listener);
+  }
+
+  setDesired(desired: Desired): void {
+    const models = new Map(Object.entries(desired.models));
+    const wanted = new Map<string, Wanted>();
+    for (const [name, model] of models)
+      wanted.set(name, { digest: model.digest, hashes: ownFiles(model).map(({ sha256 }) => sha256) });
+    this.desired = { models, wanted, removalsAllowed: desired.removalsAllowed };
+    this.evictedAt = 0;
+    this.wake();
+  }
+
+  /** Look again now. */
+  wake(): void {
+    this.turn.abort();
+  }
+
+  start(): void {
+    this.loop ??= this.run();
+  }
+
+  /** Ends the loop and what is under way; Triton goes on serving. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.wake();
+    for (const { stop } of this.running.values()) stop.abort();
+    await this.loop;
+    await Promise.all([...this.running.values()].map(({ done }) => done));
+    this.parts.triton.close();
+  }
+
+  /** One look, one comparison, and the start of what follows from it. Throws when a look fails for a moment. */
+  async pass(): Promise<SyncSnapshot> {
+    // Taken before the look: what ends meanwhile is looked at again, never acted on from an old view.
+    const busy = new Map([...this.running].map(([name, { kind }]) => [name, kind]));
+    const desired = this.desired;
+    await this.tidyCache(desired);
+    const index = await this.parts.triton.look();
+    this.ledger.noteIndex(index, this.now());
+    this.callOff(desired);
+    const { repository, cache } = this.parts;
+    const seen = await observeDisk({ repository, blobs: cache.store }, desired.models, index, (name, model) =>
+      index === undefined ? undefined : this.configOf(name, model),
+    );
+    const nowMs = this.now();
+    const world: SyncWorld = {
+      ...seen,
+      desired: desired.wanted,
+      removalsAllowed: desired.removalsAllowed,
+      held: this.ledger.held(busy, nowMs),
+      nowMs,
+    };
+    const actions = this.stopping ? [] : planSync(world);
+    for (const action of actions) {
+      this.begin(action, desired);
+      busy.set(action.model, action.kind);
+    }
+    return this.publish(world, actions);
+  }
+
+  private async run(): Promise<void> {
+    let quiet = 0;
+    while (!this.stopping) {
+      this.turn = new AbortController();
+      const { signal } = this.turn;
+      const waitMs = await this.turnOnce(quiet);
+      await pause(waitMs, signal);
+      quiet = signal.aborted ? 0 : quiet + 1;
+    }
+  }
+
+  private async turnOnce(quiet: number): Promise<number> {
+    const { metrics, logger } = this.parts;
+    try {
+      const { models, triton } = await this.pass();
+      metrics.passes.add({ outcome: 'ok' });
+      const { pollMs, idleMs } = this.settings;
+      const moving = Object.values(models).some(({ state }) => state === 'loading' || state === 'unloading');
+      const base = !triton.live ? retryLookMs : moving ? Math.min(idleMs, pollMs * 2 ** Math.min(quiet, 10)) : idleMs;
+      const retryAt = this.ledger.failures.nextRetryMs();
+      return retryAt === undefined ? base : Math.min(base, Math.max(10, retryAt - this.now()));
+    } catch (error) {
+      metrics.passes.add({ outcome: errorCodeOf(error) });
+      logger.warn('look at the model server failed', { error });
+      return retryLookMs;
+    }
+  }
+
+  private async tidyCache(desired: DesiredMap): Promise<void> {
+    const nowMs = this.now();
+    if (desired === nothing || nowMs - this.evictedAt < this.settings.evictEveryMs) return;
+    this.evictedAt = nowMs;
+    const { cache } = this.parts;
+    await cache.need(new Set([...desired.wanted.values()].flatMap(({ hashes }) => hashes)));
+    await cache.evict();
+  }
+
+  /** Pulls nobody wants any more, and loads that Triton will not come back from. */
+  private callOff(desired: DesiredMap): void {
+    const stuck = this.ledger.stuck(this.now());
+    for (const [name, { kind, digest, stop }] of this.running) {
+      if (kind === 'pull' && desired.wanted.get(name)?.digest !== digest) stop.abort();
+      if (kind === 'load' && stuck.has(name)) stop.abort();
+    }
+  }
+
+  private configOf(name: string, model: DesiredModel): string | undefined {
+    const { gpus } = this.parts.triton.facts;
+    const key = `${model.digest} ${gpus}`;
+    const known = this.configs.get(name);
+    if (known?.key === key) return known.text;
+    try {
+      const text = renderModelConfig(name, model.engine, { gpus });
+      this.configs.set(name, { key, text });
+      return text;
+    } catch (error) {
+      this.ledger.failures.giveUp(name, model.digest, shownMessage(error));
+      return undefined;
+    }
+  }
+
+  private begin({ kind, model: name }: Action, desired: DesiredMap): void {
+    const leaving = kind === 'unload' || kind === 'remove';
+    const model = desired.models.get(name);
+    const config = model && !leaving && kind !== 'pull' ? this.configOf(name, model) : undefined;
+    const stop = new AbortController();
+    const done = this.perform({ kind, name, model, config, signal: stop.signal }).finally(() => {
+      this.running.delete(name);
+      this.wake();
+    });
+    this.running.set(name, { kind, digest: model?.digest, stop, done });
+  }
+
+  private async perform(task: Task): Promise<void> {
+    const { metrics, logger } = this.parts;
+    const { kind, name: model } = task;
+    const started = performance.now();
+    let outcome = 'ok';
+    try {
+      const facts = await this.applier.apply(task);
+      this.ledger.succeeded(task, facts);
+    } catch (error) {
+      outcome =
+        error instanceof LoadFailure ? 'failed' : error instanceof TritonFault ? error.kind : errorCodeOf(error);
+      this.ledger.failed(task, error, this.now());
+      logger.warn('step failed', { step: kind, model, error });
+    }
+    const seconds = (performance.now() - started) / 1_000;
+    logger.info('step done', { step: kind, model, outcome, seconds });
+    metrics.actions.add({ action: kind, outcome });
+    metrics.actionSeconds.observe({ action: kind }, seconds);
+    if (kind === 'load') metrics.loads.add({ outcome });
+  }
+
+  private publish(world: SyncWorld, actions: readonly Action[]): SyncSnapshot {
+    const { triton } = this.parts;
+    const states = describeModels(world, triton.downReason);
+    const models: Record<string, ObservedModel> = {};
+    for (const [name, state] of states) models[name] = this.ledger.report(name, state, world.nowMs);
+    this.ledger.forgetOthers(new Set([...states.keys(), ...presentNames(world)]));
+    const present = [...presentNames(world)].filter((name) => isOurs(name, world.folders.get(name))).sort();
+    const orphans = present.filter((name) => !world.desired.has(name));
+    const settled = [...states.values()].every(
+      ({ state }) => state === 'ready' || state === 'failed' || state === 'stuck',
+    );
+    const inStep =
+      world.index !== undefined &&
+      this.desired !== nothing &&
+      actions.length === 0 &&
+      world.held.busy.size === 0 &&
+      settled;
+    const snapshot = { triton: triton.facts, models, present, orphans, inStep };
+    const key = canonicalJson(snapshot);
+    const changed = key !== this.latest?.key;
+    this.latest = { snapshot, key };
+    if (changed) for (const listener of this.listeners) listener(snapshot);
+    return snapshot;
+  }
+}

@@ -1,0 +1,77 @@
+import { elementBytes, type TensorSpec } from '@perch/contracts';
+import {
+  type Cancellation,
+  type InferenceServer,
+  type InferenceTransport,
+  type NamedTensor,
+  TritonFault,
+} from '@perch/triton/inference';
+
+const mostBytes = 64 * 1024 ** 2;
+/** Faults that say: the request did not get to the model. Anything else is an answer of the model. */
+const notReached = new Set([
+  'connection',
+  'deadline',
+  'cancelled',
+  'not_ready',
+  'unknown_model',
+  'stopping',
+  'overloaded',
+]);
+
+/** One request of zeros, every variable dimension 1; undefined when that would be too large to be worth it. */
+export function zeroInputs(inputs: readonly TensorSpec[]): NamedTensor[] | undefined {
+  const tensors: NamedTensor[] = [];
+  let total = 0;
+  for (const { name, datatype, shape, optional } of inputs) {
+    if (optional) continue;
+    const fixed = shape.map((size) => (size === -1 ? 1 : size));
+    // An empty text is its length, four zero bytes.
+    const sizeBytes = fixed.reduce((product, size) => product * size, 1) * (elementBytes[datatype] || 4);
+    total += sizeBytes;
+    if (total > mostBytes) return undefined;
+    tensors.push({ name, datatype, shape: fixed, bytes: new Uint8Array(sizeBytes) });
+  }
+  return tensors;
+}
+
+export interface WarmUpOutcome {
+  outcome: 'ok' | 'refused' | 'skipped';
+  /** The model's words when it refused the zeros. */
+  words?: string;
+}
+
+/** Sends the first request to a loaded model, so that no user pays for it. */
+export class WarmUpClient {
+  private readonly transport: InferenceTransport;
+  private readonly server: InferenceServer;
+  private readonly timeoutMs: number;
+
+  constructor(transport: InferenceTransport, server: InferenceServer, timeoutMs = 30_000) {
+    this.transport = transport;
+    this.server = server;
+    this.timeoutMs = timeoutMs;
+  }
+
+  /** Throws only when no answer of the model came: no connection, no reply in time, not ready. */
+  async warm(model: string, inputs: readonly TensorSpec[], signal: AbortSignal): Promise<WarmUpOutcome> {
+    const tensors = zeroInputs(inputs);
+    if (!tensors) return { outcome: 'skipped' };
+    const cancellation: Cancellation = { cancelled: signal.aborted, onCancel: undefined };
+    const cancel = () => {
+      Object.assign(cancellation, { cancelled: true });
+      cancellation.onCancel?.();
+    };
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      const request = { modelName: model, inputs: tensors };
+      await this.transport.infer(this.server, request, { timeoutMs: this.timeoutMs, cancellation });
+      return { outcome: 'ok' };
+    } catch (error) {
+      if (error instanceof TritonFault && !notReached.has(error.kind)) return { outcome: 'refused', words: error.text };
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  }
+}
