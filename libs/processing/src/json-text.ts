@@ -38,7 +38,7 @@ const plainFrom = 1e-7;
 const plainBelow = 1e9;
 
 /**
- * Writes a float32 as the shortest decimal, or one digit more, that reads back as the same float32 (also by way of a
+ * Writes a float32 as the shortest decimal, or hardly longer, that reads back as the same float32 (also by way of a
  * double, as JSON.parse does). NaN and infinities, which JSON does not have, become null.
  */
 function writeFloat32(target: Uint8Array, start: number, value: number): number {
@@ -49,24 +49,37 @@ function writeFloat32(target: Uint8Array, start: number, value: number): number 
     size = -value;
   }
   if (!(size >= plainFrom && size < plainBelow)) return writeRare(target, start, value);
-  let decimals = 7;
+  let decimals = 6;
   for (let bound = 10; size >= bound; bound *= 10) decimals--;
   for (let bound = 1; size < bound; bound /= 10) decimals++;
-  if (decimals < 0) return writeFixed(target, at, size, 0);
-  const eight = Math.round(size * powersOfTen[decimals]!);
-  if (Math.fround(eight / powersOfTen[decimals]!) === size) return writeFixed(target, at, eight, decimals);
-  return writeFixed(target, at, Math.round(size * powersOfTen[decimals + 1]!), decimals + 1);
+  // Seven digits first: they hold every number a person would write, such as 0.6, which eight would spell 0.60000002.
+  for (const last = decimals + 2; decimals < last; decimals++) {
+    if (decimals < 0) continue;
+    const digits = Math.round(size * powersOfTen[decimals]!);
+    if (Math.fround(digits / powersOfTen[decimals]!) === size) return writeFixed(target, at, digits, decimals);
+  }
+  return writeFixed(target, at, Math.round(size * powersOfTen[Math.max(0, decimals)]!), Math.max(0, decimals));
 }
 
+/** The fewest digits that read back as the same float32; nine always do. */
+function shortText(value: number): string {
+  if (Object.is(value, -0)) return '-0';
+  for (let digits = 6; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+/** Zero, numbers that are very large or small, and what JSON does not have. */
 function writeRare(target: Uint8Array, at: number, value: number): number {
-  const plain = Object.is(value, -0) ? '-0' : String(Number(value.toPrecision(9)));
-  const text = Number.isFinite(value) ? plain : 'null';
+  const text = Number.isFinite(value) ? shortText(value) : 'null';
   for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
   return at + text.length;
 }
 
-/** Longest float32 in this notation: sign, "0.", 6 zeros, 9 digits, or the exponent form. */
-const float32Bytes = 20;
+/** Longest float32 in this notation: a sign and 21 digits, which is where JavaScript turns to exponents. */
+const float32Bytes = 22;
 
 /** Collects JSON text in one growing Buffer. */
 export class JsonText {

@@ -1,4 +1,5 @@
 import { AppError } from '@perch/contracts';
+import { ScannedNumbers } from '../number-scan.ts';
 
 /** Values of one tensor in row-major order, with the shape that their nesting shows; `[]` for a bare value. */
 export interface FlatValues {
@@ -10,6 +11,7 @@ const maxRank = 16;
 
 /** Flattens nested lists. Throws `invalid` naming `thing` when rows differ in length or depth. */
 export function flatten(data: unknown, thing: string): FlatValues {
+  if (data instanceof ScannedNumbers) return data;
   const shape: number[] = [];
   for (let level = data; Array.isArray(level) && shape.length <= maxRank; level = level[0]) shape.push(level.length);
   if (shape.length > maxRank) throw new AppError('invalid', `${thing}: lists nested deeper than ${maxRank}`);

@@ -7,7 +7,9 @@ import {
   type Tensors,
 } from '@perch/contracts';
 import { defineProcessing } from '../contract.ts';
-import { kindOf, parseJsonBody } from '../json-body.ts';
+import { kindOf } from '../json-body.ts';
+import { readJsonBody } from '../json-scan.ts';
+import type { Precision } from '../number-scan.ts';
 import { elementCount } from '../tensor.ts';
 import { checkNames, type GivenBody, type GivenTensor, readBody } from './body.ts';
 import { toTensor } from './convert.ts';
@@ -19,6 +21,8 @@ interface Loaded {
   signature: Signature;
   maxBatchSize: number;
   byName: Map<string, TensorSpec>;
+  /** `single` where every input is FP32. */
+  precision: Precision;
 }
 
 /** The shape the client wrote beside its data, checked against the count; the nesting of the data then does not matter. */
@@ -68,9 +72,10 @@ export const passthrough = defineProcessing<Buffer, Loaded, GivenBody['form'], P
     signature,
     maxBatchSize,
     byName: new Map(signature.inputs.map((input) => [input.name, input])),
+    precision: signature.inputs.every(({ datatype }) => datatype === 'FP32') ? 'single' : 'double',
   }),
   preprocess(body, loaded) {
-    const { form, given } = readBody(parseJsonBody(body), loaded.signature.inputs);
+    const { form, given } = readBody(readJsonBody(body, loaded.precision), loaded.signature.inputs);
     checkNames(given, loaded.signature.inputs);
     const inputs: Tensors = {};
     for (const tensor of given) inputs[tensor.name] = readInput(tensor, loaded);

@@ -1,5 +1,6 @@
 import { AppError } from '@perch/contracts';
 import type { EncodeOptions, Padding, TextTokenizer, TokenBatch } from '../contract.ts';
+import { AsciiWordPiece, type WordPieceJson } from './word-piece.ts';
 
 /** What is used of the library's tokenizer (its own types do not resolve under NodeNext). */
 export interface LibraryTokenizer {
@@ -7,9 +8,9 @@ export interface LibraryTokenizer {
 }
 
 /** The fields of a tokenizer.json that are read here. */
-export interface TokenizerJson {
+export interface TokenizerJson extends WordPieceJson {
   padding?: { pad_id?: number; pad_token?: string } | null;
-  added_tokens?: { id: number; content: string }[];
+  added_tokens?: { id: number; content: string; normalized?: boolean }[];
 }
 
 /** Special tokens that stand around every single text. */
@@ -17,6 +18,12 @@ interface Frame {
   before: number[];
   after: number[];
 }
+
+/** A text without enough tokens in its first million characters is taken to end there. */
+const mostCharacters = 2 ** 20;
+const leastCharacters = 1024;
+/** Tokens at the end of a cut text that do not count; a word of WordPiece has at most 100. */
+const cutMargin = 128;
 
 const usualPads = ['[PAD]', '<pad>', '<|endoftext|>', '</s>'];
 
@@ -51,11 +58,13 @@ export class EncodingTokenizer implements TextTokenizer {
   readonly padId: number;
   private readonly frame: Frame;
   private readonly library: LibraryTokenizer;
+  private readonly fast: AsciiWordPiece | undefined;
 
   constructor(library: LibraryTokenizer, json: TokenizerJson) {
     this.library = library;
     this.padId = findPadId(json);
     this.frame = findFrame(library);
+    this.fast = AsciiWordPiece.from(json);
   }
 
   encode(text: string, options: EncodeOptions = {}): Int32Array {
@@ -83,7 +92,7 @@ export class EncodingTokenizer implements TextTokenizer {
   ): Int32Array {
     const { before, after } = this.frame;
     const room = Math.max(0, maxTokens - before.length - after.length);
-    const body = this.library.encode(text, { add_special_tokens: false }).ids;
+    const body = this.fast?.encode(text, room) ?? this.encodeSlowly(text, room);
     if (body.length > room && overlong === 'refuse')
       throw new AppError('invalid', `${thing} has more than ${maxTokens} tokens, the most this endpoint takes`);
     const kept = Math.min(body.length, room);
@@ -92,5 +101,17 @@ export class EncodingTokenizer implements TextTokenizer {
     for (let i = 0; i < kept; i++) ids[before.length + i] = body[i]!;
     ids.set(after, before.length + kept);
     return ids;
+  }
+
+  /**
+   * The library reads a text whole, and needs a second for a million characters; so a long text is read from its
+   * beginning until there are enough tokens. The cut changes the tokens of the last word alone, which `cutMargin` drops.
+   */
+  private encodeSlowly(text: string, room: number): number[] {
+    for (let length = leastCharacters + 8 * room; length < text.length && length < mostCharacters; length *= 4) {
+      const { ids } = this.library.encode(text.slice(0, length), { add_special_tokens: false });
+      if (ids.length > room + cutMargin) return ids;
+    }
+    return this.library.encode(text.slice(0, mostCharacters), { add_special_tokens: false }).ids;
   }
 }

@@ -1,0 +1,23 @@
+import { AppError } from '@perch/contracts';
+import type { CallContext, FileSource } from './contract.ts';
+
+/** A call that records nothing; for specs. */
+export const quietCall: CallContext = {
+  requestId: 'r-1',
+  endpoint: 'text/minilm',
+  version: 1,
+  signal: new AbortController().signal,
+  observe: () => {},
+  count: () => {},
+  flag: () => {},
+};
+
+/** Files of a version that stand in memory. */
+export const filesOf = (files: Record<string, string | Buffer>): FileSource => ({
+  list: () => Object.keys(files),
+  async read(path) {
+    const file = files[path];
+    if (file === undefined) throw new AppError('not_found', `the version has no file ${path}`);
+    return Buffer.from(file as string);
+  },
+});
