@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { finished } from 'node:stream/promises';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { AppError, type ErrorCode, errorCodeOf, shownMessage } from '@perch/contracts';
@@ -6,6 +7,8 @@ import { LOGGER, type Logger } from '@perch/platform';
 import { ARTIFACT_STORE, type ArtifactStore, FolderStore, storePath } from '@perch/registry';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { byteRange } from './range.ts';
+
+const drainMs = 5_000;
 
 type Query = Record<string, string | undefined>;
 
@@ -54,14 +57,20 @@ export class StoreRoutes implements OnModuleInit {
     } catch (error) {
       const code = errorCodeOf(error);
       if (code === 'internal') this.logger.error('signed URL failed', { requestId: request.id, error });
-      // what was not read of the body would be taken for the next request
-      if (request.method === 'PUT') reply.header('connection', 'close');
+      if (request.method === 'PUT') await drain(request.raw);
       return reply
         .code(statuses[code] ?? 500)
         .type('text/plain; charset=utf-8')
         .send(shownMessage(error));
     }
   }
+}
+
+/** A sender that is cut off while it writes sees a reset instead of the status, so most of what it sends is let in first. */
+async function drain(body: IncomingMessage): Promise<void> {
+  body.unpipe();
+  body.resume();
+  await finished(body, { signal: AbortSignal.timeout(drainMs) }).catch(() => undefined);
 }
 
 type StoreRequest = FastifyRequest<{ Params: { '*': string }; Querystring: Query }>;
