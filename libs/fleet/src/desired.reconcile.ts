@@ -22,7 +22,7 @@ export class DesiredReconcile {
       // Read after `desired`: what is released in between is still desired here, and stays for the next look.
       const released = await this.stores.placements.released(tx, serverId);
       const wanted: Entry[] = desired.map(({ name, digest }) => ({ ...entryOf(section, name, null), digest }));
-      const published = await this.stores.documents.entries(tx, id, { values: false });
+      const published = await this.stores.documents.entries(tx, id, section);
       const changes = planEntries(published, wanted, ({ key }) => released.has(key));
       if (changes.length > 0 || revision === 0)
         await this.stores.documents.publish(tx, id, await this.withBodies(tx, changes));

@@ -18,19 +18,20 @@ export class DocumentStore {
     return Number(row.revision);
   }
 
-  /** Members that stand, and removed ones that nobody decided. */
-  async entries(tx: Tx, id: string, options: { values: boolean }): Promise<Entry[]> {
+  /** Members of a section that stand, and removed ones that nobody decided; without their values. */
+  async entries(tx: Tx, id: string, section: string): Promise<Entry[]> {
     return tx.query(
-      `select section, key, ${options.values ? 'value' : 'null as value'}, digest, unmeant from document_entries
-       where document_id = $1 and (digest is not null or unmeant <> '{}')`,
-      [id],
+      `select section, key, null as value, digest, unmeant from document_entries
+       where document_id = $1 and section = $2 and (digest is not null or unmeant <> '{}')`,
+      [id, section],
     );
   }
 
+  /** The named members of a section, and those of it that lost something nobody decided. */
   async entriesOf(tx: Tx, id: string, section: string, keys: readonly string[]): Promise<Entry[]> {
     return tx.query(
       `select section, key, value, digest, unmeant from document_entries
-       where document_id = $1 and section = $2 and key = any($3)`,
+       where document_id = $1 and section = $2 and (key = any($3) or unmeant <> '{}')`,
       [id, section, keys],
     );
   }

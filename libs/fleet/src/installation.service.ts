@@ -18,7 +18,11 @@ export class Installation {
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
 
-  async current(tx: Tx = this.transactions.manager): Promise<InstallationState> {
+  async current(): Promise<InstallationState> {
+    return Installation.read(this.transactions.manager);
+  }
+
+  static async read(tx: Tx): Promise<InstallationState> {
     const [row] = await tx.query('select lineage, confirmed, past_lineages from installation');
     return { lineage: row.lineage, confirmed: row.confirmed, pastLineages: row.past_lineages };
   }
@@ -50,7 +54,7 @@ export class Installation {
   async confirm(actor: Actor): Promise<InstallationState> {
     return this.transactions.run(async (tx) => {
       await tx.query('select 1 from installation for update');
-      const state = await this.current(tx);
+      const state = await Installation.read(tx);
       const [held] = await tx.query(`select exists (select 1 from documents where not confirmed) as any`);
       if (state.confirmed && !held.any) return state;
       await tx.query('update installation set confirmed = true');

@@ -19,6 +19,8 @@ export interface CurrentPlacement {
   tritonModel: string;
   /** The server serves it now. */
   ready: boolean;
+  /** On its way out: the model is still there, but the placement counts no more. */
+  leaving?: boolean;
 }
 
 export interface PlacementPlan {
@@ -29,22 +31,21 @@ export interface PlacementPlan {
 }
 
 /**
- * Which servers are to hold which deployments. Moves as little as can be: what is placed stays, except on servers that
- * are no longer among `servers` (lost, or of another pool) and on surplus ones; and it leaves a server only when enough
- * others are ready, or when that server is lost. New replicas go to live servers: first those that hold the same model
- * anyway, then those with the fewest models, then by id.
+ * Which servers are to hold which deployments. `servers`: those of the pool, without lost ones. Moves as little as can
+ * be: what is placed stays, except on servers that are not among `servers` and on surplus ones, and even those are left
+ * only when enough others are ready: a lost server may still answer, and is better than none. New replicas go to live
+ * servers: first those that hold the same model anyway, then those with the fewest models, then by id.
  */
 export function planPlacement(
   deployments: readonly PlannedDeployment[],
   servers: readonly PlannedServer[],
   current: readonly CurrentPlacement[],
-  lost: ReadonlySet<string>,
 ): PlacementPlan {
   const load = new Map(servers.map(({ id, models }) => [id, models]));
   const plan: PlacementPlan = { add: [], leave: [], short: new Map() };
   const holds = new Set(current.map(({ server, tritonModel }) => `${server} ${tritonModel}`));
   for (const deployment of deployments) {
-    const placed = current.filter((placement) => placement.deployment === deployment.id);
+    const placed = current.filter((placement) => placement.deployment === deployment.id && !placement.leaving);
     const usable = placed.filter(({ server }) => load.has(server));
     const keep = [...usable].sort(byWorth(servers)).slice(0, deployment.replicas);
     const kept = new Set(keep.map(({ server }) => server));
@@ -58,13 +59,9 @@ export function planPlacement(
       load.set(id, load.get(id)! + 1);
       holds.add(`${id} ${deployment.tritonModel}`);
     }
-    const readyKept = keep.filter(({ ready }) => ready).length;
-    for (const { server } of placed)
-      if (
-        !kept.has(server) &&
-        (lost.has(server) || readyKept >= Math.min(deployment.replicas, keep.length + free.length))
-      )
-        plan.leave.push({ deployment: deployment.id, server });
+    const enough = Math.max(1, Math.min(deployment.replicas, keep.length + free.length));
+    if (keep.filter(({ ready }) => ready).length >= enough)
+      for (const { server } of placed) if (!kept.has(server)) plan.leave.push({ deployment: deployment.id, server });
     const reason = shortage(deployment.replicas, keep.length + free.length, servers);
     if (reason) plan.short.set(deployment.id, reason);
   }

@@ -7,6 +7,7 @@ export type PlacementState = 'active' | 'leaving' | 'released';
 
 /** One deployment on one server, with what the server says about the model. Times are ISO texts. */
 export interface Placement {
+  endpoint: string;
   deployment: string;
   server: string;
   serverName: string;
@@ -47,13 +48,17 @@ const inPairs = (from: number) =>
 @Injectable()
 export class PlacementStore {
   async ofEndpoint(tx: Tx, endpoint: string): Promise<Placement[]> {
+    return this.ofEndpoints(tx, [endpoint]);
+  }
+
+  async ofEndpoints(tx: Tx, endpoints: readonly string[]): Promise<Placement[]> {
     const rows = await tx.query(
-      `select p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved,
+      `select p.endpoint, p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved,
          p.routed_revision, p.unrouted_revision, s.presence, m.state as model_state, m.reason, m.inputs, m.outputs, m.max_batch_size
        from placements p join servers s on s.id = p.server_id
        left join server_models m on m.server_id = p.server_id and m.triton_model = p.triton_model
-       where p.endpoint = $1 and p.state <> 'released' order by p.server_id`,
-      [endpoint],
+       where p.endpoint = any($1) and p.state <> 'released' order by p.server_id`,
+      [endpoints],
     );
     return rows.map(toPlacement);
   }
@@ -100,6 +105,14 @@ export class PlacementStore {
         revision,
         ...pairArrays(unrouted),
       ]);
+  }
+
+  async isLeaving(tx: Tx, endpoint: string): Promise<boolean> {
+    const [row] = await tx.query(
+      `select exists (select 1 from placements where endpoint = $1 and state = 'leaving') as any`,
+      [endpoint],
+    );
+    return row.any;
   }
 
   /** Pairs of the endpoint that are to go, with what still holds them. `unroutedMs`: since when no table holds them. */
@@ -202,6 +215,7 @@ const numberOrNull = (value: string | null | undefined): number | null =>
 
 // biome-ignore lint/suspicious/noExplicitAny: a row of the query above
 const toPlacement = (row: any): Placement => ({
+  endpoint: row.endpoint,
   deployment: row.deployment_id,
   server: row.server_id,
   serverName: row.name,

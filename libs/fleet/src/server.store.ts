@@ -39,7 +39,7 @@ export class ServerStore {
     const [row] = await tx.query(
       `select ${columns} from servers s where name = $1
          and (http = $2 or last_seen_at < now() - $3 * interval '1 millisecond')
-       order by (http = $2) desc, last_seen_at desc limit 1 for update`,
+       order by (http = $2) desc, last_seen_at desc limit 1 for no key update`,
       [name, http, silentMs],
     );
     return row;
@@ -73,7 +73,7 @@ export class ServerStore {
   }
 
   async lock(tx: Tx, id: string): Promise<void> {
-    await tx.query('select 1 from servers where id = $1 for update', [id]);
+    await tx.query('select 1 from servers where id = $1 for no key update', [id]);
   }
 
   async saveObserved(tx: Tx, id: string, bootId: string, hash: string, observed: ObservedServer): Promise<void> {

@@ -1,0 +1,49 @@
+import type { DeploymentState } from '@perch/contracts';
+
+/** A version that the rule wants, with the digest of what it would be deployed as. */
+export interface WantedDeployment {
+  version: number;
+  digest: string;
+}
+
+export interface CurrentDeployment {
+  id: string;
+  version: number;
+  digest: string;
+  /** As its servers say now; `retired` ones are not given. */
+  state: DeploymentState;
+}
+
+export interface DeploymentPlan {
+  create: WantedDeployment[];
+  /** Wanted ones that are there already; one that was draining comes back. */
+  keep: string[];
+  /** No longer wanted, and kept serving because a wanted one cannot serve yet. */
+  spare: string[];
+  drain: string[];
+}
+
+/**
+ * Which deployments an endpoint should have. What is no longer wanted goes, but as long as a wanted one does not serve,
+ * the newest serving one of the others stays in its place: an update that loads slowly, or fails, takes nothing away.
+ */
+export function planDeployments(
+  wanted: readonly WantedDeployment[],
+  current: readonly CurrentDeployment[],
+): DeploymentPlan {
+  const byDigest = new Map(current.map((deployment) => [deployment.digest, deployment]));
+  const kept = wanted.map(({ digest }) => byDigest.get(digest)).filter((deployment) => deployment !== undefined);
+  const keep = new Set(kept.map(({ id }) => id));
+  const serving = kept.filter(({ state }) => state === 'ready').length;
+  const spare = current
+    .filter(({ id, state }) => !keep.has(id) && state === 'ready')
+    .sort((a, b) => b.version - a.version || (a.id < b.id ? -1 : 1))
+    .slice(0, wanted.length - serving)
+    .map(({ id }) => id);
+  return {
+    create: wanted.filter(({ digest }) => !byDigest.has(digest)),
+    keep: [...keep],
+    spare,
+    drain: current.filter(({ id }) => !keep.has(id) && !spare.includes(id)).map(({ id }) => id),
+  };
+}

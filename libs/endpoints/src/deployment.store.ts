@@ -1,0 +1,133 @@
+import { Injectable } from '@nestjs/common';
+import { type DeploymentState, digestOf, type Route } from '@perch/contracts';
+import type { Tx } from '@perch/platform/database';
+import type { DeploymentBody } from './engine.plan.ts';
+
+export interface DeploymentRow {
+  id: string;
+  endpoint: string;
+  version: number;
+  digest: string;
+  source_digest: string;
+  triton_model: string;
+  /** Null: its files could not be laid out. */
+  body: DeploymentBody | null;
+  state: DeploymentState;
+  reason: string | null;
+  since: Date;
+}
+
+export type NewDeployment = Omit<DeploymentRow, 'since'> & { generation: number; project: string; model: string };
+
+/** The only SQL for deployments and for the routes that endpoints want. */
+@Injectable()
+export class DeploymentStore {
+  /** Those not retired. */
+  async ofEndpoint(tx: Tx, endpoint: string): Promise<DeploymentRow[]> {
+    return this.ofEndpoints(tx, [endpoint]);
+  }
+
+  async ofEndpoints(tx: Tx, endpoints: readonly string[]): Promise<DeploymentRow[]> {
+    return tx.query(
+      `select id, endpoint, version, digest, source_digest, triton_model, nullif(body, 'null'::jsonb) as body, state, reason, since
+       from deployments where endpoint = any($1) and state <> 'retired' order by version desc, created_at desc`,
+      [endpoints],
+    );
+  }
+
+  async insert(tx: Tx, row: NewDeployment): Promise<void> {
+    await tx.query(
+      `insert into deployments (id, endpoint, generation, project, model, version, digest, source_digest, triton_model, body, state, reason)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+      [
+        row.id,
+        row.endpoint,
+        row.generation,
+        row.project,
+        row.model,
+        row.version,
+        row.digest,
+        row.source_digest,
+        row.triton_model,
+        JSON.stringify(row.body),
+        row.state,
+        row.reason,
+      ],
+    );
+  }
+
+  async setState(tx: Tx, id: string, state: DeploymentState, reason: string | null): Promise<void> {
+    await tx.query(
+      `update deployments set reason = $3, since = case when state = $2 then since else now() end, state = $2 where id = $1`,
+      [id, state, reason],
+    );
+  }
+
+  async setSource(tx: Tx, id: string, sourceDigest: string): Promise<void> {
+    await tx.query('update deployments set source_digest = $2 where id = $1', [id, sourceDigest]);
+  }
+
+  async isDraining(tx: Tx, endpoint: string): Promise<boolean> {
+    const [row] = await tx.query(
+      `select exists (select 1 from deployments where endpoint = $1 and state = 'draining') as any`,
+      [endpoint],
+    );
+    return row.any;
+  }
+
+  /** Draining deployments of the endpoint that no server is to hold any more. */
+  async drained(tx: Tx, endpoint: string): Promise<{ id: string; version: number }[]> {
+    return tx.query(
+      `select id, version from deployments d where endpoint = $1 and state = 'draining' and not exists (
+         select 1 from placements p where p.deployment_id = d.id and p.state <> 'released') for update`,
+      [endpoint],
+    );
+  }
+
+  /** The states of these deployments; ids that were never ours are absent. */
+  async states(tx: Tx, ids: readonly string[]): Promise<Map<string, DeploymentState>> {
+    const rows: { id: string; state: DeploymentState }[] = await tx.query(
+      'select id, state from deployments where id = any($1)',
+      [ids],
+    );
+    return new Map(rows.map(({ id, state }) => [id, state]));
+  }
+
+  /** False: it is what it was. */
+  async saveRoute(tx: Tx, endpoint: string, route: Route | null): Promise<boolean> {
+    const [, count] =
+      route === null
+        ? await tx.query('delete from endpoint_routes where endpoint = $1', [endpoint])
+        : await tx
+            .query(
+              `insert into endpoint_routes (endpoint, route, digest) values ($1, $2, $3)
+             on conflict (endpoint) do update set route = excluded.route, digest = excluded.digest
+               where endpoint_routes.digest <> excluded.digest returning endpoint`,
+              [endpoint, JSON.stringify(route), digestOf(route)],
+            )
+            .then((rows: unknown[]) => [rows, rows.length]);
+    return count > 0;
+  }
+
+  async routes(tx: Tx, endpoints: readonly string[]): Promise<Map<string, Route>> {
+    const rows: { endpoint: string; route: Route }[] = await tx.query(
+      'select endpoint, route from endpoint_routes where endpoint = any($1)',
+      [endpoints],
+    );
+    return new Map(rows.map(({ endpoint, route }) => [endpoint, route]));
+  }
+
+  /** Routes that differ from what is published; `route` null: the endpoint is gone. */
+  async changedRoutes(
+    tx: Tx,
+    document: string,
+  ): Promise<{ endpoint: string; route: Route | null; digest: string | null }[]> {
+    return tx.query(
+      `select coalesce(r.endpoint, e.key) as endpoint, r.route, r.digest from endpoint_routes r
+       full join (select key, digest from document_entries where document_id = $1 and section = 'endpoints' and digest is not null) e
+         on e.key = r.endpoint
+       where r.digest is distinct from e.digest`,
+      [document],
+    );
+  }
+}

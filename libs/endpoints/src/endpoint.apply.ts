@@ -1,0 +1,82 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { canonicalJson, systemActor } from '@perch/contracts';
+import { theOnlyKey, work } from '@perch/fleet';
+import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
+import type { EndpointPlan } from './endpoint.plan.ts';
+import type { EndpointRow } from './endpoint.store.ts';
+import { EndpointsStore } from './endpoints.store.ts';
+
+/** Writes one plan of one endpoint, wholly or not at all, and wakes whoever has to act on it. */
+@Injectable()
+export class EndpointApply {
+  constructor(
+    private readonly stores: EndpointsStore,
+    private readonly workStore: WorkStore,
+    @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
+  ) {}
+
+  /** True: something changed that the next pass may build on. */
+  async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<boolean> {
+    await this.createDeployments(tx, row, plan);
+    for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
+    const { placements } = this.stores.fleet;
+    await placements.place(
+      tx,
+      plan.place.map((pair) => ({ ...pair, endpoint: row.name })),
+    );
+    await placements.leave(tx, plan.leave);
+    const routeChanged = await this.stores.deployments.saveRoute(tx, row.name, plan.route);
+    if (canonicalJson(plan.status) !== canonicalJson(row.status))
+      await this.stores.endpoints.saveStatus(tx, row.name, plan.status);
+    await this.note(tx, row, plan);
+    for (const server of [...new Set(plan.place.map(({ server }) => server))].sort())
+      await this.workStore.enqueue(tx, work.server, server);
+    if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
+    return plan.create.length + plan.states.length + plan.place.length + plan.leave.length > 0;
+  }
+
+  private async createDeployments(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
+    for (const wish of plan.create) {
+      if (wish.body)
+        await this.stores.fleet.placements.describeModel(tx, wish.tritonModel, {
+          files: wish.body.files,
+          engine: wish.body.engine,
+          digest: wish.body.identity,
+        });
+      await this.stores.deployments.insert(tx, {
+        id: wish.id,
+        endpoint: row.name,
+        generation: row.generation,
+        project: row.spec?.model.project ?? '',
+        model: row.spec?.model.name ?? '',
+        version: wish.version,
+        digest: wish.digest,
+        source_digest: wish.sourceDigest,
+        triton_model: wish.tritonModel,
+        body: wish.body,
+        state: wish.state,
+        reason: wish.reason,
+      });
+    }
+  }
+
+  /** Every change has an actor and a row, also those that the rule makes. */
+  private async note(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
+    for (const { version, tritonModel, state, reason } of plan.create)
+      await this.changes.record(tx, systemActor, 'deployment.create', row.name, {
+        version,
+        tritonModel,
+        state,
+        reason,
+      });
+    for (const { id, version, state, reason } of plan.states)
+      if (state === 'ready' || state === 'failed' || state === 'draining')
+        await this.changes.record(tx, systemActor, `deployment.${state}`, row.name, {
+          deployment: id,
+          version,
+          reason,
+        });
+    if (plan.status.phase !== row.status.phase || plan.status.reason !== row.status.reason)
+      await this.changes.record(tx, systemActor, 'endpoint.status', row.name, { ...plan.status });
+  }
+}

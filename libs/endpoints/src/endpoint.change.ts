@@ -1,0 +1,129 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { type Actor, AppError, type EndpointSpec } from '@perch/contracts';
+import { work } from '@perch/fleet';
+import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import type { EndpointRow } from './endpoint.store.ts';
+import { EndpointsStore } from './endpoints.store.ts';
+import { nameConflict, namesToLock, splitVersionLabel } from './name.plan.ts';
+import { diffSpecs } from './spec.diff.ts';
+import { initialStatus } from './status.plan.ts';
+
+export interface PutOptions {
+  verb: 'apply' | 'create' | 'replace' | 'rollback';
+  expectedGeneration?: number;
+  reason?: string;
+}
+
+export interface Put {
+  before: EndpointRow | undefined;
+  generation: number;
+  /** False: the spec is the one in force. */
+  changed: boolean;
+}
+
+/** Writes generations: one transaction a change, compare-and-set, with actor, reason and a look at what follows. */
+@Injectable()
+export class EndpointChange {
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly stores: EndpointsStore,
+    private readonly workStore: WorkStore,
+    @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
+  ) {}
+
+  async put(actor: Actor, spec: EndpointSpec, options: PutOptions): Promise<Put> {
+    return this.transactions.run(async (tx) => {
+      await this.stores.endpoints.lockNames(tx, namesToLock(spec.name));
+      const before = await this.stores.endpoints.lock(tx, spec.name);
+      await this.checkPut(tx, spec, before, options);
+      const changed = !before?.spec || diffSpecs(before.spec, spec).length > 0;
+      if (!changed) return { before, generation: before!.generation, changed };
+      const generation = (before?.generation ?? 0) + 1;
+      const status = before?.spec ? before.status : initialStatus(generation);
+      const reason = options.reason ?? '';
+      await this.stores.endpoints.put(tx, { name: spec.name, generation, spec, status, actor: actor.name, reason });
+      const action = before?.spec
+        ? options.verb === 'rollback'
+          ? 'endpoint.rollback'
+          : 'endpoint.update'
+        : 'endpoint.create';
+      const differences = diffSpecs(before?.spec ?? null, spec);
+      await this.changes.record(tx, actor, action, spec.name, { generation, reason, changes: differences });
+      await this.workStore.enqueue(tx, work.endpoint, spec.name);
+      return { before, generation, changed };
+    });
+  }
+
+  async remove(actor: Actor, name: string, options: Omit<PutOptions, 'verb'>): Promise<void> {
+    await this.transactions.run(async (tx) => {
+      const before = await this.stores.endpoints.lock(tx, name);
+      if (!before?.spec) throw unknownEndpoint(name);
+      checkGeneration(before, null, options.expectedGeneration, null);
+      const generation = before.generation + 1;
+      const reason = options.reason ?? '';
+      const { status } = before;
+      await this.stores.endpoints.put(tx, { name, generation, spec: null, status, actor: actor.name, reason });
+      await this.changes.record(tx, actor, 'endpoint.remove', name, { generation, reason });
+      await this.workStore.enqueue(tx, work.endpoint, name);
+    });
+  }
+
+  /** What a put of this spec would throw; answers the row in force. */
+  async check(tx: Tx, spec: EndpointSpec, expectedGeneration: number | undefined): Promise<EndpointRow | undefined> {
+    const before = await this.stores.endpoints.get(tx, spec.name);
+    await this.checkPut(tx, spec, before, { verb: 'apply', expectedGeneration });
+    return before;
+  }
+
+  private async checkPut(
+    tx: Tx,
+    spec: EndpointSpec,
+    before: EndpointRow | undefined,
+    options: PutOptions,
+  ): Promise<void> {
+    const { verb, expectedGeneration: expected } = options;
+    if (verb === 'create' && before?.spec)
+      throw new AppError('conflict', `endpoint ${spec.name} exists; update it, or choose another name`, {
+        details: { generation: before.generation, changes: diffSpecs(before.spec, spec) },
+      });
+    if ((verb === 'replace' || verb === 'rollback') && !before?.spec && !(verb === 'rollback' && before))
+      throw unknownEndpoint(spec.name);
+    if (expected !== undefined) {
+      const base = await this.stores.endpoints.generation(tx, spec.name, expected);
+      checkGeneration(before, spec, expected, base?.spec ?? null);
+    }
+    const parent = splitVersionLabel(spec.name)?.parent ?? null;
+    const others = await this.stores.endpoints.relatives(tx, spec.name, parent);
+    const conflict = nameConflict({ name: spec.name, onlyVersion: spec.model.version ?? null }, others);
+    if (conflict) throw new AppError('conflict', conflict);
+  }
+}
+
+/** `base`: the spec of the generation the caller saw, against which both sides are shown. */
+function checkGeneration(
+  before: EndpointRow | undefined,
+  wanted: EndpointSpec | null,
+  expected: number | undefined,
+  base: EndpointSpec | null,
+): void {
+  if (expected === undefined) return;
+  const generation = before?.spec ? before.generation : 0;
+  if (generation === expected) return;
+  const name = before?.name ?? wanted?.name ?? '';
+  throw new AppError(
+    'precondition_failed',
+    `endpoint ${name} is at generation ${generation}, not ${expected}: somebody changed it; look at the difference and try again`,
+    {
+      details: {
+        expectedGeneration: expected,
+        generation,
+        changedBy: before?.updated_by ?? null,
+        yours: wanted === null ? [] : diffSpecs(base, wanted),
+        theirs: diffSpecs(base, before?.spec ?? null),
+      },
+    },
+  );
+}
+
+export const unknownEndpoint = (name: string) =>
+  new AppError('not_found', `endpoint ${name} does not exist; "perch endpoint list" shows those that do`);

@@ -1,0 +1,165 @@
+import type { DeploymentState, EndpointSpec, EndpointStatus, Route } from '@perch/contracts';
+import { type Pair, type Placement, type PlannedServer, planPlacement } from '@perch/fleet';
+import { decideState, type StateDecision } from './deployment.decide.ts';
+import { planDeployments } from './deployment.plan.ts';
+import type { DeploymentBody } from './engine.plan.ts';
+import { buildRoute, type RoutableDeployment } from './route.plan.ts';
+import { type DeploymentSight, decideStatus } from './status.plan.ts';
+
+/** A version the rule wants: deployable, or with the reason why it cannot be deployed. */
+export interface WantedVersion {
+  version: number;
+  digest: string;
+  sourceDigest: string;
+  tritonModel: string;
+  /** Null: its files cannot be laid out. */
+  body: DeploymentBody | null;
+  fault: string | null;
+}
+
+export interface KnownDeployment {
+  id: string;
+  version: number;
+  digest: string;
+  tritonModel: string;
+  body: DeploymentBody | null;
+  state: DeploymentState;
+  reason: string | null;
+}
+
+/** All that one pass over an endpoint looks at. */
+export interface EndpointWorld {
+  generation: number;
+  /** Null: the endpoint was removed. */
+  spec: EndpointSpec | null;
+  modelExists: boolean;
+  wanted: readonly WantedVersion[];
+  /** Not retired ones. */
+  deployments: readonly KnownDeployment[];
+  placements: readonly Placement[];
+  /** Of the endpoint's pool, without lost ones. */
+  servers: readonly PlannedServer[];
+}
+
+/** What is to be written. Doing it again on the world it leads to changes nothing. */
+export interface EndpointPlan {
+  create: (WantedVersion & { id: string } & StateDecision)[];
+  states: ({ id: string; version: number } & StateDecision)[];
+  place: (Pair & { tritonModel: string })[];
+  leave: Pair[];
+  /** Null: no route any more. */
+  route: Route | null;
+  status: EndpointStatus;
+}
+
+type Sighted = KnownDeployment & { placements: Placement[]; wanted: boolean; seen: StateDecision };
+
+/** One pass: states from what servers say, then which deployments there should be, where, and what routers are told. */
+export function planEndpoint(world: EndpointWorld, newId: () => string): EndpointPlan {
+  const known = world.deployments.map((deployment) => look(deployment, world));
+  const plan = planDeployments(
+    world.wanted,
+    known.map(({ id, version, digest, seen }) => ({ id, version, digest, state: seen.state })),
+  );
+  const missing = new Set(plan.create.map(({ digest }) => digest));
+  const fresh = world.wanted.filter(({ digest }) => missing.has(digest)).map((wish) => ({ ...wish, id: newId() }));
+  const draining = new Set(plan.drain);
+  const staying = known.filter(({ id }) => !draining.has(id));
+  const places = planPlaces(world, [...staying, ...fresh]);
+  const leave = [...places.leave, ...known.filter(({ id }) => draining.has(id)).flatMap(allPairs)];
+
+  const after = (deployment: Sighted): StateDecision => {
+    if (draining.has(deployment.id)) return { state: 'draining', reason: null };
+    if (deployment.seen.state !== 'placing') return deployment.seen;
+    return { state: 'placing', reason: places.short.get(deployment.id) ?? null };
+  };
+  const create = fresh.map((wish) => ({ ...wish, ...firstState(wish, places.short.get(wish.id)) }));
+  const routable = staying
+    .filter(({ seen }) => seen.state === 'ready')
+    .map((deployment) => ({
+      ...deployment,
+      body: deployment.body!,
+      placements: without(deployment.placements, leave),
+    }));
+  const sights = [
+    ...staying.map((deployment) => ({ ...deployment, ...after(deployment) })),
+    ...create.map((deployment) => ({ ...deployment, wanted: true })),
+  ];
+  return {
+    create,
+    states: known
+      .map((deployment) => ({ before: deployment, id: deployment.id, ...after(deployment) }))
+      .filter(({ before, state, reason }) => before.state !== state || before.reason !== reason)
+      .map(({ before, id, state, reason }) => ({ id, version: before.version, state, reason })),
+    place: places.add,
+    leave: leave.filter((pair) => !isLeaving(world, pair)),
+    ...show(world, routable, sights, sights.find(({ id, wanted }) => wanted && places.short.has(id))?.id, places.short),
+  };
+}
+
+function look(deployment: KnownDeployment, { wanted, placements: all }: EndpointWorld): Sighted {
+  const placements = all.filter((placement) => placement.deployment === deployment.id);
+  const seen: StateDecision =
+    deployment.body === null
+      ? { state: 'failed', reason: deployment.reason }
+      : decideState(deployment.state, placements, undefined);
+  return { ...deployment, placements, seen, wanted: wanted.some(({ digest }) => digest === deployment.digest) };
+}
+
+function planPlaces(world: EndpointWorld, deployments: readonly (Sighted | (WantedVersion & { id: string }))[]) {
+  const deployable = deployments.filter(({ body }) => body !== null);
+  const names = new Map(deployable.map(({ id, tritonModel }) => [id, tritonModel]));
+  const replicas = world.spec?.fleet.replicas ?? 0;
+  const plan = planPlacement(
+    deployable.map(({ id, tritonModel }) => ({ id, tritonModel, replicas })),
+    world.servers,
+    world.placements.map(({ deployment, server, tritonModel, state, observed }) => ({
+      deployment,
+      server,
+      tritonModel,
+      ready: observed?.state === 'ready',
+      leaving: state === 'leaving',
+    })),
+  );
+  return { ...plan, add: plan.add.map((pair) => ({ ...pair, tritonModel: names.get(pair.deployment)! })) };
+}
+
+const firstState = ({ body, fault }: WantedVersion, short: string | undefined): StateDecision =>
+  body === null
+    ? { state: 'failed', reason: fault }
+    : { state: short === undefined ? 'pending' : 'placing', reason: short ?? null };
+
+const allPairs = ({ placements }: Sighted): Pair[] =>
+  placements.map(({ deployment, server }) => ({ deployment, server }));
+
+const samePair = (a: Pair) => (b: Pair) => a.deployment === b.deployment && a.server === b.server;
+const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
+  placements.filter((placement) => !leave.some(samePair(placement)));
+const isLeaving = ({ placements }: EndpointWorld, pair: Pair) =>
+  placements.some((placement) => placement.state === 'leaving' && samePair(pair)(placement));
+
+function show(
+  { spec, generation, wanted, modelExists }: EndpointWorld,
+  routable: readonly RoutableDeployment[],
+  deployments: readonly DeploymentSight[],
+  shortId: string | undefined,
+  short: ReadonlyMap<string, string>,
+): Pick<EndpointPlan, 'route' | 'status'> {
+  if (spec === null) return { route: null, status: removedStatus(generation) };
+  const route = buildRoute(spec, routable);
+  const versions = wanted.map(({ version }) => version);
+  const why = shortId === undefined ? undefined : short.get(shortId);
+  return {
+    route,
+    status: decideStatus({ spec, generation, route, wanted: versions, deployments, short: why, modelExists }),
+  };
+}
+
+const removedStatus = (generation: number): EndpointStatus => ({
+  phase: 'blocked',
+  reason: 'removed',
+  message: 'removed',
+  generationSeen: generation,
+  servingVersions: [],
+  nextVersion: null,
+});

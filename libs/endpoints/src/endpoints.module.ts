@@ -1,0 +1,41 @@
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { DeploymentStore } from './deployment.store.ts';
+import { EndpointApply } from './endpoint.apply.ts';
+import { EndpointChange } from './endpoint.change.ts';
+import { EndpointReconcile } from './endpoint.reconcile.ts';
+import { EndpointService } from './endpoint.service.ts';
+import { EndpointStore } from './endpoint.store.ts';
+import { EndpointsStore } from './endpoints.store.ts';
+import { FanOutReconcile } from './fan-out.reconcile.ts';
+import { RetireReconcile } from './retire.reconcile.ts';
+import { RoutingTableReconcile } from './routing-table.reconcile.ts';
+import { WantedObserve } from './wanted.observe.ts';
+
+const parts = [
+  DeploymentStore,
+  EndpointApply,
+  EndpointChange,
+  EndpointReconcile,
+  EndpointService,
+  EndpointStore,
+  EndpointsStore,
+  FanOutReconcile,
+  RetireReconcile,
+  RoutingTableReconcile,
+  WantedObserve,
+];
+
+export interface EndpointsOptions {
+  /** Modules that export what `bind` refers to. */
+  imports: NonNullable<ModuleMetadata['imports']>;
+  /** Providers of `VERSIONS` and `KEYS`. */
+  bind: NonNullable<ModuleMetadata['providers']>;
+}
+
+/** Wants `FleetModule.forRoot`, `CHANGE_LOG` and `LOGGER` from global modules, and the global database module. */
+@Module({})
+export class EndpointsModule {
+  static forRoot({ imports, bind }: EndpointsOptions): DynamicModule {
+    return { module: EndpointsModule, imports, providers: [...parts, ...bind], exports: parts };
+  }
+}

@@ -1,0 +1,14 @@
+import { Injectable } from '@nestjs/common';
+import { FleetStore } from '@perch/fleet';
+import { DeploymentStore } from './deployment.store.ts';
+import { EndpointStore } from './endpoint.store.ts';
+
+/** The stores that endpoints are kept in, side by side. */
+@Injectable()
+export class EndpointsStore {
+  constructor(
+    readonly endpoints: EndpointStore,
+    readonly deployments: DeploymentStore,
+    readonly fleet: FleetStore,
+  ) {}
+}

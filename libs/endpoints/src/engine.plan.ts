@@ -1,0 +1,150 @@
+import {
+  digestOf,
+  type EndpointSpec,
+  type EngineSpec,
+  type EngineTensor,
+  type ManifestFile,
+  type ProcessingSpec,
+  type ResolvedEngine,
+  type Signature,
+  type TensorSpec,
+  tritonModelName,
+} from '@perch/contracts';
+import { type Layout, LayoutFault, processingFiles } from './layout.plan.ts';
+
+/** What a deployment keeps of its version and spec; see `resolveDeployment`. */
+export interface DeploymentBody {
+  /** Digest of (manifest, layout, engine): the Triton model's identity. */
+  identity: string;
+  engine: ResolvedEngine;
+  files: ManifestFile[];
+  processing: { builtin: string; options: Record<string, unknown> };
+  processingFiles: ManifestFile[];
+}
+
+export interface Resolved {
+  /** Covers manifest, engine settings and processing. */
+  digest: string;
+  tritonModel: string;
+  body: DeploymentBody;
+}
+
+export interface ResolvableVersion {
+  number: number;
+  manifestDigest: string;
+  signature: Signature | null;
+  files: readonly ManifestFile[];
+}
+
+const backends: Record<string, string> = {
+  onnxruntime_onnx: 'onnxruntime',
+  tensorrt_plan: 'tensorrt',
+  pytorch_libtorch: 'pytorch',
+  tensorflow_savedmodel: 'tensorflow',
+};
+
+/** What the user's own configuration text decides; our tensors and batch size must not contradict it. */
+function textHints(config: string | null) {
+  const text = (config ?? '').replace(/#.*$/gm, '');
+  const batch = /(?:^|\s)max_batch_size\s*:\s*(\d+)/.exec(text)?.[1];
+  return {
+    maxBatchSize: batch === undefined ? undefined : Number(batch),
+    input: /(?:^|[\s}\]])input\s*[:[{]/.test(text),
+    output: /(?:^|[\s}\]])output\s*[:[{]/.test(text),
+    platform: /(?:^|\s)(?:platform|backend)\s*:\s*["']([a-z0-9_]+)["']/.exec(text)?.[1],
+  };
+}
+
+/**
+ * Tensors to declare. Given ones are taken as they stand. Otherwise they come from the version's signature: whole shapes
+ * without batching, and with batching without the first dimension, which must then be -1 everywhere. None: the model
+ * server completes them (no signature, or a scalar, which a configuration cannot declare).
+ */
+function declareTensors(
+  given: EngineTensor[] | undefined,
+  known: TensorSpec[] | undefined,
+  maxBatchSize: number,
+): EngineTensor[] {
+  if (given) return given;
+  if (!known || known.some(({ shape }) => shape.length < (maxBatchSize > 0 ? 2 : 1) || shape.includes(0))) return [];
+  if (maxBatchSize > 0) {
+    const fixed = known.find(({ shape }) => shape[0] !== -1);
+    if (fixed)
+      throw new LayoutFault(
+        `tensor ${fixed.name} has the fixed first dimension ${fixed.shape[0]}, so it cannot be batched; set engine.maxBatchSize 0`,
+      );
+  }
+  return known.map(({ name, datatype, shape }) => ({
+    name,
+    type: datatype,
+    dims: maxBatchSize > 0 ? shape.slice(1) : shape,
+  }));
+}
+
+/**
+ * Engine settings with nothing left to decide. `maxBatchSize` is 0 unless given, so that shapes are declared whole and
+ * text models with a dynamic batch and length just work.
+ */
+export function resolveEngine(
+  engine: EngineSpec,
+  layout: Layout,
+  signature: Signature | null,
+  versionConfig: string | null,
+): ResolvedEngine {
+  const config = engine.config ?? versionConfig;
+  const hints = textHints(config);
+  const maxBatchSize = engine.maxBatchSize ?? hints.maxBatchSize ?? 0;
+  const platform = layout.platform || hints.platform || '';
+  if (platform === '')
+    throw new LayoutFault('neither config.pbtxt nor the files tell the platform; say it with engine.platform');
+  const inputs = hints.input && !engine.inputs ? [] : declareTensors(engine.inputs, signature?.inputs, maxBatchSize);
+  const outputs =
+    hints.output && !engine.outputs ? [] : declareTensors(engine.outputs, signature?.outputs, maxBatchSize);
+  return {
+    platform,
+    backend: backends[platform] ?? platform,
+    maxBatchSize,
+    dynamicBatching: engine.dynamicBatching ?? null,
+    instances: engine.instances ?? [],
+    inputs,
+    outputs,
+    parameters: engine.parameters ?? {},
+    defaultModelFilename: layout.defaultModelFilename,
+    config,
+  };
+}
+
+const processingOf = (processing: ProcessingSpec) => ({
+  builtin: processing.builtin ?? 'passthrough',
+  options: processing.options ?? {},
+});
+
+/** All that one version needs to be served by one endpoint. Throws `LayoutFault` with the reason for people. */
+export function resolveDeployment(
+  spec: EndpointSpec,
+  version: ResolvableVersion,
+  layout: Layout,
+  versionConfig: string | null,
+): Resolved {
+  const engine = resolveEngine(spec.engine, layout, version.signature, versionConfig);
+  const processing = processingOf(spec.processing);
+  const identity = digestOf({ manifest: version.manifestDigest, files: layout.files, engine });
+  return {
+    digest: digestOf({ identity, processing }),
+    tritonModel: tritonModelName(spec.model.name, version.number, identity),
+    body: { identity, engine, files: layout.files, processing, processingFiles: processingFiles(version.files) },
+  };
+}
+
+/** Cheap stand-in for a deployment's digest: equal when nothing that a deployment is made from has changed. */
+export const sourceDigest = (
+  spec: EndpointSpec,
+  version: { number: number; manifestDigest: string; signature: Signature | null },
+): string =>
+  digestOf({
+    model: [spec.model.project, spec.model.name, version.number],
+    manifest: version.manifestDigest,
+    signature: version.signature,
+    engine: spec.engine,
+    processing: processingOf(spec.processing),
+  });

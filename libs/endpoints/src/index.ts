@@ -1,0 +1,10 @@
+export { EndpointReconcile } from './endpoint.reconcile.ts';
+export { type ApplyOptions, EndpointService } from './endpoint.service.ts';
+export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
+export { FanOutReconcile } from './fan-out.reconcile.ts';
+export { RegistrySource } from './registry.source.ts';
+export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
+export { RoutingTableReconcile } from './routing-table.reconcile.ts';
+export { parseSpec } from './spec.plan.ts';
+export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
+export { KEYS, type KeySource, type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';

@@ -1,0 +1,36 @@
+/** An endpoint as far as names go: which versions of its model it may serve (null: any). */
+export interface NamedEndpoint {
+  name: string;
+  onlyVersion: number | null;
+}
+
+const versionLabel = /^[1-9][0-9]{0,9}$/;
+
+/** `E/7` → `E` and 7; undefined when the last segment is no version number. */
+export function splitVersionLabel(name: string): { parent: string; version: number } | undefined {
+  const at = name.lastIndexOf('/');
+  const label = name.slice(at + 1);
+  return at > 0 && versionLabel.test(label) ? { parent: name.slice(0, at), version: Number(label) } : undefined;
+}
+
+/** Names whose creation must not run side by side with this one's: its own, and that of the endpoint it could hide. */
+export const namesToLock = (name: string): string[] => [name, splitVersionLabel(name)?.parent ?? name].sort();
+
+const canServe = (endpoint: NamedEndpoint, version: number) =>
+  endpoint.onlyVersion === null || endpoint.onlyVersion === version;
+
+/**
+ * `/serve/E/7` finds the longest endpoint name first. So an endpoint `E/7` would hide version 7 of `E`: the two may not
+ * stand side by side when `E` may ever serve its version 7. Answers the sentence that says so, or undefined.
+ */
+export function nameConflict(wanted: NamedEndpoint, others: readonly NamedEndpoint[]): string | undefined {
+  const own = splitVersionLabel(wanted.name);
+  for (const other of others) {
+    if (own && other.name === own.parent && canServe(other, own.version))
+      return `endpoint ${wanted.name} would hide version ${own.version} of endpoint ${other.name}; choose another name`;
+    const label = splitVersionLabel(other.name);
+    if (label && label.parent === wanted.name && canServe(wanted, label.version))
+      return `endpoint ${other.name} hides version ${label.version} of endpoint ${wanted.name}; choose another name`;
+  }
+  return undefined;
+}

@@ -1,0 +1,34 @@
+import { Injectable } from '@nestjs/common';
+import { AppError, type ManifestFile } from '@perch/contracts';
+import { RegistryService } from '@perch/registry';
+import type { ServableVersion, VersionSource } from './version.source.ts';
+
+/** A configuration text is small; anything larger is a mistake, and must not be read into memory. */
+const maxTextBytes = 262_144;
+
+/** The registry of this program. */
+@Injectable()
+export class RegistrySource implements VersionSource {
+  constructor(private readonly registry: RegistryService) {}
+
+  async versionsOf(project: string, model: string): Promise<ServableVersion[]> {
+    return this.registry.listVersions(project, model);
+  }
+
+  async filesOf(versionId: string): Promise<ManifestFile[]> {
+    return this.registry.filesOf(versionId);
+  }
+
+  async textOf(file: ManifestFile): Promise<string> {
+    if (file.size > maxTextBytes)
+      throw new AppError(
+        'too_large',
+        `${file.path} has ${file.size} bytes; a configuration has at most ${maxTextBytes}`,
+      );
+    const [found] = await this.registry.blobUrls([file.sha256]);
+    if (!found) throw new AppError('unavailable', `${file.path} is not in the store now`);
+    const reply = await fetch(found.url, { signal: AbortSignal.timeout(10_000) });
+    if (!reply.ok) throw new AppError('unavailable', `${file.path} cannot be read now (status ${reply.status})`);
+    return reply.text();
+  }
+}

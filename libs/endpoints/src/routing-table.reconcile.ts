@@ -1,0 +1,70 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Route } from '@perch/contracts';
+import { type Entry, planEntries, routingTableDocument } from '@perch/fleet';
+import { LOGGER, type Logger, pause } from '@perch/platform';
+import { Transactions, type Tx } from '@perch/platform/database';
+import { EndpointsStore } from './endpoints.store.ts';
+import { type ChangedRoute, keyEntries, planRoutes, type RouteChanges, serverEntries } from './routing-table.plan.ts';
+import { KEYS, type KeySource } from './version.source.ts';
+
+/** Changes that come so close together make one table. */
+const coalesceMs = 50;
+
+/** Publishes the routing table when it changed. Cost: the changed routes, plus one digest an endpoint. */
+@Injectable()
+export class RoutingTableReconcile {
+  private lastPublished = 0;
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly stores: EndpointsStore,
+    @Inject(KEYS) private readonly keys: KeySource,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  /** The revision it published, or null when nothing changed. */
+  async publish(signal?: AbortSignal): Promise<number | null> {
+    await pause(this.lastPublished + coalesceMs - Date.now(), signal);
+    const revision = await this.transactions.run((tx) => this.publishIn(tx));
+    if (revision !== null) this.lastPublished = Date.now();
+    return revision;
+  }
+
+  private async publishIn(tx: Tx): Promise<number | null> {
+    const { documents, placements } = this.stores.fleet;
+    const known = await documents.lock(tx, routingTableDocument);
+    const changed = await this.stores.deployments.changedRoutes(tx, routingTableDocument);
+    const servers = await placements.tableServers(tx);
+    const routes = await this.planRoutes(tx, changed, new Set(servers.map(({ id }) => id)));
+    const changes = [
+      ...routes.entries,
+      ...(await this.planSection(tx, 'servers', serverEntries(servers))),
+      ...(await this.planSection(tx, 'keys', keyEntries(await this.keys.inferenceKeys(tx)))),
+    ];
+    if (changes.length === 0 && known > 0) return null;
+    const revision = await documents.publish(tx, routingTableDocument, changes);
+    await placements.markRouted(tx, revision, routes.routed, routes.unrouted);
+    return revision;
+  }
+
+  private async planRoutes(
+    tx: Tx,
+    changed: readonly ChangedRoute[],
+    servers: ReadonlySet<string>,
+  ): Promise<RouteChanges> {
+    const keys = changed.map(({ endpoint }) => endpoint);
+    const published = await this.stores.fleet.documents.entriesOf(tx, routingTableDocument, 'endpoints', keys);
+    const ids = published.flatMap(({ value, unmeant }) => [
+      ...unmeant,
+      ...((value as Route | null)?.targets ?? []).map(({ deployment }) => deployment),
+    ]);
+    const plan = planRoutes(changed, published, await this.stores.deployments.states(tx, ids), servers);
+    for (const { endpoint, fault } of plan.refused) this.logger.error('route refused', { endpoint, fault });
+    return plan;
+  }
+
+  private async planSection(tx: Tx, section: string, wanted: Entry[]): Promise<Entry[]> {
+    const published = await this.stores.fleet.documents.entries(tx, routingTableDocument, section);
+    return planEntries(published, wanted, () => true);
+  }
+}

@@ -1,0 +1,74 @@
+import { AppError, type EndpointSpec, endpointSpec, parseWith } from '@perch/contracts';
+
+/** One part of a spec that is understood and not built yet. */
+export interface UnavailablePart {
+  path: string;
+  message: string;
+}
+
+type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: string];
+
+const rules: readonly Rule[] = [
+  ['model.source', (s) => s.model.source !== undefined, 'models served by an external Triton are not available yet'],
+  ['traffic.mode', (s) => s.traffic.mode === 'progressive', 'progressive rollouts are not available yet; use newest or weighted'],
+  ['traffic.policy', (s) => s.traffic.policy !== undefined, 'rollout policies are not available yet'],
+  ['traffic.sticky', (s) => s.traffic.sticky !== undefined, 'sticky assignment is not available yet'],
+  ['processing.module', (s) => s.processing.module !== undefined, 'processing modules of your own are not available yet; use a builtin'],
+  ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
+  ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
+  ['limits.rateLimitPerKey', (s) => s.limits.rateLimitPerKey !== undefined, 'rate limits per key are not available yet'],
+  [
+    'engine.formatPriority',
+    (s) => s.engine.formatPriority?.some((format) => format !== 'onnxruntime_onnx') ?? false,
+    'choosing among formats is not available yet; name one with engine.platform',
+  ],
+  ['engine.platform', (s) => s.engine.platform === 'ensemble', 'ensembles are not available yet'],
+]; // biome-ignore format: a table
+
+/** Parts of the spec that later releases make work. `slo` is no such part: it is kept as information. */
+export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
+  rules.filter(([, when]) => when(spec)).map(([path, , message]) => ({ path, message }));
+
+/** What a spec may not say although each field by itself is fine. */
+function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePart[] {
+  const faults: UnavailablePart[] = [];
+  const add = (path: string, message: string) => faults.push({ path, message });
+  if (engine.dynamicBatching && !engine.config && !(engine.maxBatchSize && engine.maxBatchSize > 0))
+    add('engine.dynamicBatching', 'wants engine.maxBatchSize above 0');
+  const tooLarge = engine.dynamicBatching?.preferredSizes?.find((size) => size > (engine.maxBatchSize ?? 0));
+  if (tooLarge !== undefined && engine.maxBatchSize)
+    add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
+  if (engine.config && /(^|[\s{,;])version_policy\s*[:{]/.test(engine.config))
+    add('engine.config', 'version_policy: say how many versions are served with model.maxVersions instead');
+  if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
+    add('engine.defaultModelFilename', 'wants a file name without folders');
+  if (traffic.newestFirst && model.version !== undefined && traffic.newestFirst.length > 1)
+    add('traffic.newestFirst', 'one fixed model.version has no second newest; give model.maxVersions instead');
+  return faults;
+}
+
+const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message }) => `${path}: ${message}`).join('; ');
+
+/**
+ * A spec as the user wrote it, with every default filled in. Throws `invalid` naming the field at fault, and
+ * `not_available_yet` naming every field that asks for what is not built: nothing is ignored silently.
+ */
+export function parseSpec(input: unknown): EndpointSpec {
+  const kind = (input as { kind?: unknown } | null)?.kind;
+  if (kind === 'Pipeline' || kind === 'Split')
+    throw new AppError('not_available_yet', `kind ${kind} is not available yet; kind Endpoint is`, {
+      details: { errors: [{ path: 'kind', message: `${kind} is not available yet` }] },
+    });
+  const spec = parseWith(endpointSpec, input, 'endpoint spec');
+  const contradicting = contradictions(spec);
+  if (contradicting.length > 0)
+    throw new AppError('invalid', `endpoint ${spec.name}: ${words(contradicting)}`, {
+      details: { errors: contradicting },
+    });
+  const missing = unavailableParts(spec);
+  if (missing.length > 0)
+    throw new AppError('not_available_yet', `endpoint ${spec.name}: ${words(missing)}`, {
+      details: { errors: missing },
+    });
+  return spec;
+}
