@@ -1,0 +1,60 @@
+import { type Actor, AppError, type InstallationStatus, type Router, type Server } from '@perch/contracts';
+import type { AdminClient } from '../admin.client.ts';
+import { diagnose, type Facts, type Health } from '../doctor.decide.ts';
+import { type Shown, tableText } from '../output.ts';
+import type { Run } from '../verb.ts';
+
+/** A question and its answer, or why there is none. */
+const tried = <T>(work: Promise<T>): Promise<T | AppError> =>
+  work.catch((error: unknown) => (error instanceof AppError ? error : new AppError('internal', String(error))));
+
+async function health(client: AdminClient, base: string | undefined): Promise<Health | AppError | undefined> {
+  if (!base) return undefined;
+  const begun = Date.now();
+  const answer = await tried(client.probe(`${base}/health/ready`));
+  if (answer instanceof AppError) return answer;
+  const ended = Date.now();
+  const date = Date.parse(String(answer.headers['date'] ?? ''));
+  const skewMs = Number.isNaN(date) ? undefined : Math.round((begun + ended) / 2 - date);
+  try {
+    const { ready, checks } = JSON.parse(answer.body.toString('utf8')) as Health;
+    return { ready, checks, skewMs };
+  } catch {
+    return new AppError('unavailable', `${base} is not a program of Perch (it answers ${answer.status})`);
+  }
+}
+
+export const run: Run = async (invocation) => {
+  const { name, context } = await invocation.target();
+  const client = await invocation.admin();
+  const facts: Facts = {
+    context: name,
+    url: context.url,
+    routerUrl: context.routerUrl,
+    controlPlane: (await health(client, context.url)) as Health | AppError,
+    router: await health(client, context.routerUrl),
+    whoami: await tried(client.call<Actor>('/whoami')),
+    status: await tried(client.call<InstallationStatus>('/status')),
+    servers: await tried(client.list<Server>('/servers')),
+    routers: await tried(client.list<Router>('/routers')),
+  };
+  return shownFindings(diagnose(facts, Date.now()));
+};
+
+function shownFindings(findings: ReturnType<typeof diagnose>): Shown {
+  const bad = findings.filter(({ level }) => level === 'bad').length;
+  const marks = { good: 'ok', warning: 'warning', bad: 'BAD' } as const;
+  const table = () =>
+    tableText(findings, [
+      ['', ({ level }) => marks[level]],
+      ['what', ({ what }) => what],
+      ['finding', ({ finding }) => finding],
+    ]);
+  const advice = findings.filter(({ todo }) => todo).map(({ what, todo }) => `* ${what}: ${todo}`);
+  const end = bad > 0 ? `${bad} ${bad === 1 ? 'thing is' : 'things are'} wrong.` : 'All is well.';
+  return {
+    value: { healthy: bad === 0, findings },
+    text: () => [table(), ...(advice.length > 0 ? ['', 'What to do:', ...advice] : []), '', end].join('\n'),
+    exitCode: bad > 0 ? 1 : 0,
+  };
+}

@@ -1,0 +1,59 @@
+import type { Deployment, Endpoint } from '@perch/contracts';
+import { formatAge } from '../duration.ts';
+import { factsText, tableText } from '../output.ts';
+import type { Run } from '../verb.ts';
+import { endpointPath } from './ready.ts';
+
+export const run: Run = async (invocation, [name]) => {
+  const client = await invocation.admin();
+  const endpoint = await client.call<Endpoint>(endpointPath(name as string));
+  return { value: endpoint, text: () => endpointText(endpoint, Date.now()) };
+};
+
+export function endpointText(endpoint: Endpoint, now: number): string {
+  const { spec, status } = endpoint;
+  const facts = factsText([
+    ['endpoint', endpoint.name],
+    ['phase', `${status.phase} (${status.reason})`],
+    ['message', status.message],
+    ['serving', status.servingVersions],
+    ['next version', status.nextVersion ?? undefined],
+    ['follows', followsText(spec.model)],
+    ['processing', processingText(spec.processing)],
+    ['traffic', trafficText(spec.traffic)],
+    ['access', spec.access.inference],
+    ['pool', `${spec.fleet.pool}, ${spec.fleet.replicas} replicas`],
+    ['generation', `${endpoint.generation} by ${endpoint.updatedBy}, ${formatAge(endpoint.updatedAt, now)}`],
+  ]);
+  if (endpoint.deployments.length === 0) return facts;
+  return `${facts}\n\n${deploymentsText(endpoint.deployments, now)}`;
+}
+
+function followsText(model: Endpoint['spec']['model']): string {
+  const name = `${model.project}/${model.name}`;
+  if (model.version !== undefined) return `${name}, version ${model.version} alone`;
+  const { tags = [], tagMatch = 'all', published = true } = model.select ?? {};
+  const kind = published ? 'published versions' : 'versions, drafts too';
+  const tagged = tags.length > 0 ? ` with ${tagMatch} of the tags ${tags.join(', ')}` : '';
+  return `${name}: the newest ${model.maxVersions ?? 1} ${kind}${tagged}`;
+}
+
+const processingText = ({ builtin, module, options }: Endpoint['spec']['processing']) =>
+  `${builtin ?? module}${options && Object.keys(options).length > 0 ? ` ${JSON.stringify(options)}` : ''}`;
+
+const trafficText = ({ mode, weights, newestFirst }: Endpoint['spec']['traffic']) =>
+  `${mode}${weights || newestFirst ? ` ${JSON.stringify(weights ?? newestFirst)}` : ''}`;
+
+const deploymentsText = (deployments: readonly Deployment[], now: number) =>
+  tableText(
+    [...deployments].sort((a, b) => b.version - a.version),
+    [
+      ['version', ({ version }) => version],
+      ['state', ({ state }) => state],
+      ['traffic', ({ weightPercent }) => `${Math.round(weightPercent * 100) / 100} %`],
+      ['since', ({ since }) => formatAge(since, now)],
+      ['servers', ({ servers }) => servers.map(({ server, state }) => `${server} ${state}`)],
+      ['triton model', ({ tritonModel }) => tritonModel],
+      ['reason', ({ reason, servers }) => reason ?? servers.find((one) => one.reason)?.reason],
+    ],
+  );

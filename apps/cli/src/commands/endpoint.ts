@@ -1,0 +1,139 @@
+import type { Command } from 'commander';
+import { addPlanned, addVerb, many } from '../verb.ts';
+
+function engineFlags(command: Command): void {
+  command
+    .optionsGroup('How the model server runs it:')
+    .option('--platform <name>', 'onnxruntime_onnx, tensorrt_plan, … (read from the files when left out)')
+    .option('--max-batch <n>', '0: no batch dimension')
+    .option('--batch-delay-us <µs>', 'dynamic batching: wait at most so long')
+    .option('--preferred-batch <sizes>', 'dynamic batching, e.g. 8,16')
+    .option('--instances <kind:count>', 'cpu:2, gpu:1; may be repeated', many)
+    .option('--input <name:type:dims>', 'input_ids:INT64:-1,-1; may be repeated', many)
+    .option('--output-tensor <name:type:dims>', 'may be repeated', many)
+    .option('--config <file>', 'your config.pbtxt, merged over ours')
+    .option('--default-model-filename <name>');
+}
+
+function specFlags(command: Command): void {
+  command
+    .optionsGroup('What is served:')
+    .option('--model <project/name>', 'project/name@3 serves that version alone')
+    .option('--tag <tag>', 'only versions with this tag; may be repeated', many)
+    .option('--tag-match <how>', 'any or all')
+    .option('--drafts', 'versions that are not published too')
+    .option('--max-versions <n>', 'the newest n stay loaded')
+    .option('--processing <builtin>', 'passthrough, text-embedding')
+    .option('--option <key=value>', 'option of the processing; may be repeated', many)
+    .optionsGroup('How it is served:')
+    .option('--pool <name>')
+    .option('--replicas <n>')
+    .option('--traffic <mode>', 'newest or weighted')
+    .option('--weight <version=weight>', 'weighted: 3=90; may be repeated', many)
+    .option('--newest-first <weights>', 'weighted: 0.1,0.9')
+    .option('--timeout <time>', '2s')
+    .option('--max-body <size>', '4MiB')
+    .option('--access <who>', 'key or public')
+    .option('--idempotent <yes>', 'true or false: may a request be sent twice')
+    .option('--description <text>');
+  engineFlags(command);
+}
+
+const reason = (command: Command) => command.option('--reason <text>', 'for the history');
+
+/** `perch endpoint …` */
+export function define(program: Command): void {
+  const endpoint = program.command('endpoint').description('Serve a model under a stable name.');
+  addVerb(endpoint, {
+    usage: 'add <name>',
+    summary: 'serve a model: the newest published version from now on, or one version',
+    examples: [
+      'perch endpoint add text/minilm --model nlp/minilm --processing text-embedding --max-versions 2 --wait',
+      'perch endpoint add iris --model demo/iris@3 --access public',
+      'perch endpoint add text/minilm -f endpoint.yaml',
+    ],
+    options: (command) => {
+      command.option('-f, --file <file>', 'the whole specification as YAML or JSON; flags go over it');
+      specFlags(command);
+    },
+    waits: '60s',
+    load: () => import('./endpoint-add.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'update <name>',
+    summary: 'change what the flags name, and leave the rest',
+    examples: ['perch endpoint update text/minilm --max-versions 3 --timeout 5s --wait'],
+    options: (command) => {
+      command.option('--if-generation <n>', 'only if nobody changed it since');
+      specFlags(command);
+    },
+    waits: '60s',
+    load: () => import('./endpoint-update.ts'),
+  });
+  defineReading(endpoint);
+  addVerb(endpoint, {
+    usage: 'rollback <name>',
+    summary: 'make the specification of an earlier generation the newest one',
+    examples: ['perch endpoint rollback text/minilm --to 4 --reason "slow"'],
+    options: (command) => void reason(command.requiredOption('--to <generation>', 'perch endpoint history shows them')),
+    waits: '60s',
+    load: () => import('./endpoint-rollback.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'remove <name>',
+    summary: 'stop serving it; the model stays in the registry',
+    examples: ['perch endpoint remove text/minilm --wait'],
+    options: (command) => void command.option('--if-generation <n>', 'only if nobody changed it since'),
+    waits: '60s',
+    load: () => import('./endpoint-remove.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'infer <name> [version]',
+    summary: 'send one request to it',
+    examples: [
+      `perch endpoint infer text/minilm --json '{"text": "good morning"}'`,
+      'perch endpoint infer text/minilm 1 --file request.json     # pinned to version 1',
+      'cat request.json | perch endpoint infer text/minilm -',
+    ],
+    options: (command) =>
+      command
+        .option('--json <body>', 'the body of the request')
+        .option('--file <file>', 'the body from a file; - reads it from the standard input')
+        .option('--header <name=value>', 'may be repeated', many)
+        .option('--router <url>', 'which router to ask')
+        .option('--timeout <time>', '30s'),
+    load: () => import('./endpoint-infer.ts'),
+  });
+  definePlanned(endpoint);
+}
+
+function defineReading(endpoint: Command): void {
+  addVerb(endpoint, {
+    usage: 'list',
+    summary: 'all endpoints, and what serves them',
+    examples: ['perch endpoint list', 'perch endpoint list -o json'],
+    load: () => import('./endpoint-list.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'show <name>',
+    summary: 'state, versions and servers of one endpoint',
+    examples: ['perch endpoint show text/minilm'],
+    load: () => import('./endpoint-show.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'history <name>',
+    summary: 'every generation: who, when, why',
+    examples: ['perch endpoint history text/minilm'],
+    load: () => import('./endpoint-history.ts'),
+  });
+}
+
+function definePlanned(endpoint: Command): void {
+  addPlanned(endpoint, 'why', 'explain which version a request would get, and why');
+  addPlanned(endpoint, 'stats', 'show requests, errors and latencies by version');
+  addPlanned(endpoint, 'logs', 'follow what the servers say about its models');
+  addPlanned(endpoint, 'stop', 'unload it and keep its specification');
+  addPlanned(endpoint, 'start', 'load a stopped endpoint again');
+  addPlanned(endpoint, 'resume', 'let its auto-update rule go on after a rollback by a person');
+  addPlanned(endpoint, 'export', 'write its specification, model and settings to a folder');
+}

@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { addPlanned } from '../verb.ts';
+
+const planned: Record<string, string> = {
+  rollout:
+    'move traffic to a new version by evidence, and explain, pause, advance, promote, abort or roll back that move',
+  split: "share one endpoint's traffic among several others by weight",
+  processing: 'register, test and list your own pre- and postprocessing modules in TypeScript',
+  pipeline: 'run several endpoints behind and beside one another as one',
+  gc: 'list and remove the bytes that no version needs any more',
+  metrics: 'name values of requests and replies to be counted as metrics of an endpoint',
+};
+
+/** Nouns that are understood and not built yet. */
+export function define(program: Command): void {
+  for (const [name, willDo] of Object.entries(planned)) {
+    const before = program.commands.findIndex((command) => command.name() === name);
+    if (before >= 0) continue;
+    addPlanned(program, name, willDo);
+  }
+}

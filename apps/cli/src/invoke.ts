@@ -1,0 +1,47 @@
+import { AppError, innerMessage } from '@perch/contracts';
+import { exitCodeOf } from './exit-code.ts';
+import { type GlobalOptions, Invocation } from './invocation.ts';
+import { renderShown, type Shown } from './output.ts';
+
+/** Runs one verb: prints its result on stdout or its error on stderr, and returns the exit code. */
+export async function invoke(
+  global: GlobalOptions,
+  run: (invocation: Invocation) => Promise<Shown | undefined>,
+): Promise<number> {
+  let invocation: Invocation | undefined;
+  try {
+    invocation = new Invocation(global);
+    const shown = await run(invocation);
+    if (shown) process.stdout.write(`${await renderShown(shown, invocation.output)}\n`);
+    return shown?.exitCode ?? 0;
+  } catch (error) {
+    process.stderr.write(`${errorText(error, global)}\n`);
+    return exitCodeOf(error);
+  } finally {
+    await invocation?.close();
+  }
+}
+
+/** A person reads a sentence; a program that asked for JSON reads a JSON object. Both on stderr. */
+export function errorText(error: unknown, global: GlobalOptions): string {
+  const known = error instanceof AppError;
+  const sentence = known ? error.message : `unexpected error: ${innerMessage(error)}`;
+  if (global.output === 'json') {
+    const { lost: _lost, ...details } = (known && error.details) || {};
+    return JSON.stringify({ error: { code: known ? error.code : 'internal', message: sentence, details } });
+  }
+  const lines = [`perch: ${sentence}`, ...(known ? faultLines(error) : [])];
+  if (global.debug && error instanceof Error) lines.push(error.stack ?? '');
+  else if (!known) lines.push('Run it again with --debug to see where; please report it.');
+  return lines.join('\n');
+}
+
+/** Each field at fault, and each difference to what somebody else wrote, on a line of its own. */
+function faultLines(error: AppError): string[] {
+  const { errors, changes } = (error.details ?? {}) as Record<string, unknown>;
+  const faults = (Array.isArray(errors) ? errors : []).slice(3).map(({ path, message }) => `  ${path}: ${message}`);
+  const differences = (Array.isArray(changes) ? changes : []).map(
+    ({ path, before, after }) => `  ${path}: there ${JSON.stringify(before)}, here ${JSON.stringify(after)}`,
+  );
+  return [...faults, ...differences];
+}

@@ -1,0 +1,222 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { AppError } from '@perch/contracts';
+import { ChildProgram, type ChildWords, type Launch } from './child-program.ts';
+import { Database } from './database.source.ts';
+import { freePort } from './embedded-postgres.source.ts';
+import { type FolderLock, isAlive, lockFolder } from './folder-lock.source.ts';
+import { choosePorts } from './port.source.ts';
+import * as plan from './program.plan.ts';
+import { untilAnswers, untilServing } from './readiness.source.ts';
+import { StateStore, type UpState } from './state.store.ts';
+import { findTriton, type InstalledTriton, tritonLaunch } from './triton.source.ts';
+import { type Places, placesOf, type UpOptions } from './up.config.ts';
+import { Watchdog } from './watchdog.source.ts';
+
+export const UP_OPTIONS = Symbol('options of perch up');
+export const UP_WORDS = Symbol('where perch up says what happens');
+
+/** What is running, and where. */
+export interface Running {
+  controlPlane: string;
+  router: string;
+  engine: { kind: 'embedded' | 'triton'; version?: string; http: string; grpc: string; metrics: string };
+  agent: string;
+  database: string;
+  dataDir: string;
+  logs: string;
+  pid: number;
+  pids: Record<string, number | undefined>;
+  adminKey: string;
+}
+
+const mainOf = (app: string) => fileURLToPath(new URL(`../../../${app}/dist/main.js`, import.meta.url));
+
+/** All of Perch on one machine: starts its programs in order, keeps them running, stops them in the opposite order. */
+@Injectable()
+export class StackService implements BeforeApplicationShutdown {
+  private readonly places: Places;
+  private readonly watchdog = new Watchdog();
+  private readonly programs: ChildProgram[] = [];
+  private database: Database | undefined;
+  private lock: FolderLock | undefined;
+  private state!: UpState;
+  private ports!: plan.Ports;
+  private triton: InstalledTriton | undefined;
+  private readonly cancelled = new AbortController();
+  private readonly childWords: ChildWords;
+
+  constructor(
+    @Inject(UP_OPTIONS) private readonly options: UpOptions,
+    @Inject(UP_WORDS) private readonly words: ChildWords,
+  ) {
+    this.places = placesOf(options.dataDir);
+    this.childWords = { say: (sentence) => words.say(sentence), restarted: () => void this.remember() };
+  }
+
+  /** What is still starting ends; `start` throws. */
+  cancel(): void {
+    this.cancelled.abort();
+  }
+
+  /** Resolves when a request could be served. Throws with the end of the log of the program that did not start. */
+  async start(): Promise<Running> {
+    await this.prepare();
+    if (this.options.triton) this.triton = await findTriton(this.options.toolsDir, this.options.environment);
+    this.watchdog.start();
+    const databaseUrl = await this.startDatabase();
+    const control = this.child('control-plane', () =>
+      plan.controlPlaneEnv(this.options, this.places, this.ports, this.state.secrets, databaseUrl),
+    );
+    const engine = this.engine();
+    await together([
+      this.begin(control, ['control']),
+      this.begin(engine, ['engineHttp', 'engineGrpc', 'engineMetrics']),
+    ]);
+    const agent = this.child('agent', () => plan.agentEnv(this.places, this.ports, this.state.secrets));
+    const router = this.child('router', () => plan.routerEnv(this.places, this.ports, this.state.secrets));
+    await together([this.begin(agent, ['agent']), this.begin(router, ['router'])]);
+    await this.remember();
+    await untilServing(
+      plan.controlUrl(this.ports),
+      plan.routerUrl(this.ports),
+      this.state.secrets.adminKey,
+      this.cancelled.signal,
+    );
+    return this.describe(databaseUrl);
+  }
+
+  private async prepare(): Promise<void> {
+    const { dataDir } = this.options;
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    this.lock = await lockFolder(this.places.lock);
+    if (this.lock.recovered)
+      this.words.say('an earlier perch up on this folder was killed; going on from what it left');
+    for (const folder of [
+      this.places.logs,
+      this.places.artifacts,
+      this.places.engine,
+      this.places.agent,
+      this.places.router,
+    ])
+      await mkdir(folder, { recursive: true });
+    const store = new StateStore(this.places.state);
+    this.state = await store.read();
+    await endLeftovers(this.state.children);
+    this.ports = await choosePorts(this.options, this.state.ports);
+    await store.write(this.state);
+  }
+
+  private async startDatabase(): Promise<string> {
+    if (this.options.postgresUrl) return this.options.postgresUrl;
+    this.database = new Database(this.places.postgres, this.logOf('postgres'), this.watchdog, this.childWords);
+    return this.database.start();
+  }
+
+  private engine(): ChildProgram {
+    const triton = this.triton;
+    if (!triton) return this.child('engine', () => plan.engineEnv(this.places, this.ports));
+    return this.launched('triton', () => {
+      const { engineHttp: httpPort, engineGrpc: grpcPort, engineMetrics: metricsPort } = this.ports;
+      const wish = { repository: this.places.engine, httpPort, grpcPort, metricsPort };
+      const ready = (signal: AbortSignal) => untilAnswers(`http://127.0.0.1:${httpPort}/v2/health/live`, signal);
+      return { ...tritonLaunch(triton, wish, this.options.environment), ready };
+    });
+  }
+
+  private child(name: string, env: () => Record<string, string>): ChildProgram {
+    return this.launched(name, () => ({
+      command: process.execPath,
+      args: [mainOf(name)],
+      env: { ...this.options.environment, ...env() },
+    }));
+  }
+
+  private launched(name: string, launch: () => Launch): ChildProgram {
+    const program = new ChildProgram(name, this.logOf(name), launch, this.watchdog, this.childWords);
+    this.programs.push(program);
+    return program;
+  }
+
+  /** Somebody may take a port between our look and the program's start: then another one, unless it was asked for. */
+  private async begin(program: ChildProgram, names: readonly (keyof plan.Ports)[]): Promise<void> {
+    const { controlPort, routerPort } = this.options;
+    const asked = { control: controlPort, router: routerPort } as Partial<Record<keyof plan.Ports, number>>;
+    const movable = names.filter((name) => !asked[name]);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await program.start(this.cancelled.signal);
+        return;
+      } catch (error) {
+        const taken = error instanceof AppError && /EADDRINUSE|address already in use/i.test(error.message);
+        if (!taken || attempt >= 3 || movable.length === 0) throw error;
+        for (const name of movable) this.ports[name] = await freePort();
+      }
+    }
+  }
+
+  private async remember(): Promise<void> {
+    this.state.ports = this.ports;
+    this.state.children = this.programs.map(({ pid }) => pid).filter((pid) => pid !== undefined);
+    await new StateStore(this.places.state).write(this.state);
+  }
+
+  private describe(databaseUrl: string): Running {
+    const { http, grpc, metrics } = plan.tritonPlace(this.places, this.ports);
+    const pids = Object.fromEntries(this.programs.map(({ name, pid }) => [name, pid]));
+    return {
+      controlPlane: plan.controlUrl(this.ports),
+      router: plan.routerUrl(this.ports),
+      engine: {
+        kind: this.triton ? 'triton' : 'embedded',
+        ...(this.triton ? { version: this.triton.version } : {}),
+        http,
+        grpc,
+        metrics,
+      },
+      agent: `http://127.0.0.1:${this.ports.agent}`,
+      database: this.database ? `embedded PostgreSQL, 127.0.0.1:${this.database.port}` : new URL(databaseUrl).host,
+      dataDir: this.options.dataDir,
+      logs: this.places.logs,
+      pid: process.pid,
+      pids: { ...pids, ...(this.database ? { postgres: this.database.pid } : {}), watchdog: this.watchdog.pid },
+      adminKey: this.state.secrets.adminKey,
+    };
+  }
+
+  private logOf(name: string): string {
+    return `${this.places.logs}/${name}.log`;
+  }
+
+  /** Routers first, the database last: nobody loses what they are using. Runs on every way out. */
+  async beforeApplicationShutdown(): Promise<void> {
+    const [control, engine, ...edge] = this.programs;
+    await Promise.all(edge.map((program) => program.stop()));
+    await engine?.stop();
+    await control?.stop();
+    await this.database?.stop();
+    await this.watchdog.stop();
+    if (this.lock && this.state) await new StateStore(this.places.state).write({ ...this.state, children: [] });
+    await this.lock?.release();
+  }
+}
+
+/** Waits for all of them, then throws the first failure: nothing is still starting when the stop begins. */
+async function together(works: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(works);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+/** Children of a run that was killed: the watchdog is ending them; what it cannot end is ended here. */
+async function endLeftovers(pids: readonly number[]): Promise<void> {
+  const ours = async (pid: number) => {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    return isAlive(pid) && /dist\/main\.js|tritonserver/.test(line);
+  };
+  const deadline = Date.now() + 10_000;
+  for (const pid of pids) {
+    while ((await ours(pid)) && Date.now() < deadline) await new Promise((next) => setTimeout(next, 50));
+    if (await ours(pid)) process.kill(pid, 'SIGKILL');
+  }
+}
