@@ -40,6 +40,8 @@ export interface TestControlPlaneOptions {
   /** Starts on this database instead of a fresh one, and leaves it there at the end. */
   database?: TestDatabase;
   storeFolder?: string;
+  /** How long the start waits for Postgres before it listens without it. */
+  patienceMs?: number;
 }
 
 /** The real control plane in this process, on a database of its own, a folder store and a free port. */
@@ -55,7 +57,7 @@ export async function startTestControlPlane(options: TestControlPlaneOptions = {
     PERCH_BOOTSTRAP_JOIN_KEY_ROUTER: routerJoinKey,
     ...options.env,
   });
-  const program = await startControlPlane(config, options.logger ?? silentLogger);
+  const program = await startControlPlane(config, options.logger ?? silentLogger, options.patienceMs);
   const close = async () => {
     await program.close();
     if (!options.database) await database.drop();

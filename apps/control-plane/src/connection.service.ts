@@ -54,6 +54,11 @@ export class ConnectionService implements BeforeApplicationShutdown {
     return undefined;
   }
 
+  /** Throws `unavailable` until the database was reached once; later faults are those of the query that meets them. */
+  requireOpen(): void {
+    if (this.reason) throw new AppError('unavailable', 'the database is not ready; try again', { retryAfterMs: 1_000 });
+  }
+
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped.abort();
     await this.running;

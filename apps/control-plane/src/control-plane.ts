@@ -13,10 +13,14 @@ export interface RunningControlPlane {
 }
 
 /** How long a start waits for Postgres before it listens anyway and answers `unavailable` until it comes. */
-const patienceMs = 10_000;
+const usualPatienceMs = 10_000;
 
 /** The whole program in this process, from settings to listening. */
-export async function startControlPlane(config: ControlPlaneConfig, logger: Logger): Promise<RunningControlPlane> {
+export async function startControlPlane(
+  config: ControlPlaneConfig,
+  logger: Logger,
+  patienceMs = usualPatienceMs,
+): Promise<RunningControlPlane> {
   const health = new Health();
   const metrics = new Metrics({ processMetrics: true });
   const { PERCH_TLS_CERT: certFile, PERCH_TLS_KEY: keyFile } = config;
@@ -31,8 +35,8 @@ export async function startControlPlane(config: ControlPlaneConfig, logger: Logg
     fastify: fastifyOptions,
   });
   try {
-    await prepareHttp(app, logger, metrics);
     const connection = app.get(ConnectionService);
+    await prepareHttp(app, { logger, metrics, requireOpen: () => connection.requireOpen() });
     health.add('database', () => connection.check());
     await connection.start(patienceMs);
     listening = await listenHttp(app, config.PERCH_LISTEN, logger);

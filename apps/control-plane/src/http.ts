@@ -21,8 +21,11 @@ export const fastifyOptions = {
   requestTimeout: 0, // long polls and uploads; headers have Node's own limit
 };
 
-/** Request ids, security headers, and one metric and one debug line a request. */
-export async function prepareHttp(app: NestFastifyApplication, logger: Logger, metrics: Metrics): Promise<void> {
+/** Request ids, security headers, 503 while the database has not been reached yet, and one metric and one debug line a request. */
+export async function prepareHttp(
+  app: NestFastifyApplication,
+  { logger, metrics, requireOpen }: { logger: Logger; metrics: Metrics; requireOpen: () => void },
+): Promise<void> {
   const requests = metrics.counter('perch_admin_requests_total', 'Requests by route and status.', [
     'method',
     'route',
@@ -41,6 +44,7 @@ export async function prepareHttp(app: NestFastifyApplication, logger: Logger, m
   adapter.setErrorHandler = () => undefined;
   fastify.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    if (/^\/(api|internal|store)\//.test(request.url)) requireOpen();
   });
   fastify.addHook('onResponse', async (request, reply) => {
     const { method } = request;

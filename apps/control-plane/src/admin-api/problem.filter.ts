@@ -80,7 +80,7 @@ function databaseFault(error: unknown): AppError | undefined {
   return undefined;
 }
 const noConnection =
-  /CannotExecuteNotConnected|Connection terminated|timeout exceeded when trying to connect|is not established/i;
+  /CannotExecuteNotConnected|Driver not Connected|Connection terminated|timeout exceeded when trying to connect|is not established/i;
 const nameAndMessage = (error: unknown) => (error instanceof Error ? `${error.name} ${error.message}` : '');
 
 /** Anything thrown, as an `AppError`; what is not understood becomes `internal`, whose text never leaves the process. */
