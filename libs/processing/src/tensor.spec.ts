@@ -7,7 +7,7 @@ import {
 
 /** The same tensor at an odd place in memory, as a reply's body may hold it. */
 function moved(tensor: Tensor): Tensor {
-  const room = new Uint8Array(tensor.bytes.length + 1);
+  const room = Buffer.alloc(tensor.bytes.length + 1);
   room.set(tensor.bytes, 1);
   return { ...tensor, bytes: room.subarray(1) };
 }
