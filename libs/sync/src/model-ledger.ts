@@ -55,8 +55,8 @@ export class ModelLedger {
   failed(task: Task, error: unknown, nowMs: number): void {
     if (task.signal.aborted) return;
     const digest = task.model?.digest ?? '';
-    if (error instanceof LoadFailure) {
-      this.untried.delete(task.name);
+    if (error instanceof AppError && error.terminal && !(error instanceof TritonFault)) {
+      if (error instanceof LoadFailure) this.untried.delete(task.name);
       this.failures.giveUp(task.name, digest, error.message);
     } else if (task.kind === 'load' && error instanceof TritonFault && error.kind === 'connection') {
       this.failures.noteCrash(task.name, digest, error.text, nowMs);

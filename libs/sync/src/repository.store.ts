@@ -16,6 +16,7 @@ import { dirname, join, resolve } from 'node:path';
 import { AppError, type DesiredModel } from '@perch/contracts';
 import { type BlobStore, type Signature, sameFile, signatureOf } from './blob.store.ts';
 import { sha256OfFile } from './file-hash.ts';
+import { isOurName } from './sync.plan.ts';
 
 /** What a model folder says about itself: written last, so that a folder with it is whole. */
 export interface FolderMark {
@@ -25,6 +26,11 @@ export interface FolderMark {
 const markFile = 'perch.json';
 const configFile = 'config.pbtxt';
 const cannotLink = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'EOPNOTSUPP']);
+const exists = (path: string) =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
 const errnoOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? '';
 
 /** The configuration and the mark are written by us, whatever the version brings under these names. */
@@ -85,6 +91,12 @@ export class RepositoryStore {
    */
   async stage(name: string, model: DesiredModel, config: string, trace: (step: string) => void): Promise<void> {
     const target = this.pathOf(name);
+    if (!isOurName(name) && (await this.markOf(name)) === null && (await exists(target)))
+      throw new AppError(
+        'conflict',
+        `folder ${name} in the model repository was not made by Perch; move it away or name the model differently`,
+        { terminal: true },
+      );
     const aside = this.asidePath(name);
     await mkdir(join(aside, '1'), { recursive: true });
     trace('folder made');

@@ -59,11 +59,12 @@ export interface Action {
   model: string;
 }
 
-const ourName = /^[a-z][a-z0-9-]{0,63}-v\d{1,10}-[0-9a-f]{12}$/;
+/** The form of the names that we give. */
+export const isOurName = (name: string): boolean => /^[a-z][a-z0-9-]{0,63}-v\d{1,10}-[0-9a-f]{12}$/.test(name);
 
 /** Whether a model or folder is one that we made: by its name, or by our mark in it. Anything else is left alone. */
 export const isOurs = (name: string, folder: Folder | undefined): boolean =>
-  ourName.test(name) || (folder !== undefined && folder.digest !== null);
+  isOurName(name) || (folder !== undefined && folder.digest !== null);
 
 /** The word `unloaded` is no failure: somebody asked for it. */
 export const failureReason = (entry: Indexed | undefined): string | undefined =>

@@ -4,26 +4,18 @@ import {
   errorCodeOf,
   type ObservedModel,
   type ObservedServer,
-  shownMessage,
 } from '@perch/contracts';
 import { type Logger, pause } from '@perch/platform';
-import { renderModelConfig, TritonFault } from '@perch/triton/control';
 import type { BlobCache } from './blob.cache.ts';
+import { ConfigBook } from './config-book.ts';
 import { ModelLedger } from './model-ledger.ts';
 import { describeModels } from './model-state.decide.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
-import { LoadFailure, SyncApply, type Task, type WarmUp } from './sync.apply.ts';
+import { SyncApply, type WarmUp } from './sync.apply.ts';
 import { observeDisk } from './sync.observe.ts';
-import {
-  type Action,
-  type ActionKind,
-  isOurs,
-  planSync,
-  presentNames,
-  type SyncWorld,
-  type Wanted,
-} from './sync.plan.ts';
+import { type Action, isOurs, planSync, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
 import type { SyncMetrics } from './sync-metrics.ts';
+import { TaskQueues } from './task-queues.ts';
 import type { TritonSource } from './triton.source.ts';
 
 export interface SyncParts {
@@ -75,13 +67,6 @@ export interface SyncSnapshot {
   inStep: boolean;
 }
 
-interface Running {
-  kind: ActionKind;
-  digest: string | undefined;
-  stop: AbortController;
-  done: Promise<void>;
-}
-
 interface DesiredMap {
   models: ReadonlyMap<string, DesiredModel>;
   wanted: ReadonlyMap<string, Wanted>;
@@ -98,11 +83,10 @@ const nothing: DesiredMap = { models: new Map(), wanted: new Map(), removalsAllo
 export class SyncReconciler {
   private readonly parts: SyncParts;
   private readonly settings: SyncSettings;
-  private readonly applier: SyncApply;
+  private readonly queues: TaskQueues;
   private readonly ledger: ModelLedger;
   private readonly now: () => number;
-  private readonly running = new Map<string, Running>();
-  private readonly configs = new Map<string, { key: string; text: string }>();
+  private readonly configs = new ConfigBook();
   private readonly listeners: ((snapshot: SyncSnapshot) => void)[] = [];
   private desired = nothing;
   private latest: { snapshot: SyncSnapshot; key: string } | undefined;
@@ -116,11 +100,11 @@ export class SyncReconciler {
     this.settings = { ...syncSettings, ...settings };
     this.now = parts.now ?? Date.now;
     this.ledger = new ModelLedger(this.settings.loadDeadlineMs, parts.random);
-    const { repository, cache, warmUp, trace } = parts;
-    this.applier = new SyncApply(
-      { triton: () => parts.triton.control, repository, cache, warmUp, trace },
-      this.settings,
-    );
+    const { repository, cache, warmUp, trace, metrics, logger } = parts;
+    const triton = () => parts.triton.control;
+    const applier = new SyncApply({ triton, repository, cache, warmUp, trace }, this.settings);
+    const { ledger, now } = this;
+    this.queues = new TaskQueues({ applier, ledger, metrics, logger, now, onEnd: () => this.wake() });
   }
 
   /** The newest look; undefined before the first. */
@@ -139,6 +123,7 @@ export class SyncReconciler {
     for (const [name, model] of models)
       wanted.set(name, { digest: model.digest, hashes: ownFiles(model).map(({ sha256 }) => sha256) });
     this.desired = { models, wanted, removalsAllowed: desired.removalsAllowed };
+    this.configs.keepOnly(models);
     this.evictedAt = 0;
     this.wake();
   }
@@ -156,16 +141,16 @@ export class SyncReconciler {
   async stop(): Promise<void> {
     this.stopping = true;
     this.wake();
-    for (const { stop } of this.running.values()) stop.abort();
+    this.queues.callOff(() => true);
     await this.loop;
-    await Promise.all([...this.running.values()].map(({ done }) => done));
+    await this.queues.stop();
     this.parts.triton.close();
   }
 
   /** One look, one comparison, and the start of what follows from it. Throws when a look fails for a moment. */
   async pass(): Promise<SyncSnapshot> {
     // Taken before the look: what ends meanwhile is looked at again, never acted on from an old view.
-    const busy = new Map([...this.running].map(([name, { kind }]) => [name, kind]));
+    const busy = this.queues.busy();
     const desired = this.desired;
     await this.tidyCache(desired);
     const index = await this.parts.triton.look();
@@ -185,8 +170,7 @@ export class SyncReconciler {
     };
     const actions = this.stopping ? [] : planSync(world);
     for (const action of actions) {
-      this.begin(action, desired);
-      busy.set(action.model, action.kind);
+      if (this.begin(action, desired)) busy.set(action.model, action.kind);
     }
     return this.publish(world, actions);
   }
@@ -231,58 +215,25 @@ export class SyncReconciler {
   /** Pulls nobody wants any more, and loads that Triton will not come back from. */
   private callOff(desired: DesiredMap): void {
     const stuck = this.ledger.stuck(this.now());
-    for (const [name, { kind, digest, stop }] of this.running) {
-      if (kind === 'pull' && desired.wanted.get(name)?.digest !== digest) stop.abort();
-      if (kind === 'load' && stuck.has(name)) stop.abort();
-    }
+    this.queues.callOff(({ kind, name, model }) =>
+      kind === 'pull' ? desired.wanted.get(name)?.digest !== model?.digest : kind === 'load' && stuck.has(name),
+    );
   }
 
   private configOf(name: string, model: DesiredModel): string | undefined {
-    const { gpus } = this.parts.triton.facts;
-    const key = `${model.digest} ${gpus}`;
-    const known = this.configs.get(name);
-    if (known?.key === key) return known.text;
-    try {
-      const text = renderModelConfig(name, model.engine, { gpus });
-      this.configs.set(name, { key, text });
-      return text;
-    } catch (error) {
-      this.ledger.failures.giveUp(name, model.digest, shownMessage(error));
-      return undefined;
-    }
+    const config = this.configs.render(name, model, this.parts.triton.facts.gpus);
+    if ('text' in config) return config.text;
+    this.ledger.failures.giveUp(name, model.digest, config.fault);
+    return undefined;
   }
 
-  private begin({ kind, model: name }: Action, desired: DesiredMap): void {
-    const leaving = kind === 'unload' || kind === 'remove';
+  /** False: it has come out that there is nothing to begin with, and the ledger knows why. */
+  private begin({ kind, model: name }: Action, desired: DesiredMap): boolean {
     const model = desired.models.get(name);
-    const config = model && !leaving && kind !== 'pull' ? this.configOf(name, model) : undefined;
-    const stop = new AbortController();
-    const done = this.perform({ kind, name, model, config, signal: stop.signal }).finally(() => {
-      this.running.delete(name);
-      this.wake();
-    });
-    this.running.set(name, { kind, digest: model?.digest, stop, done });
-  }
-
-  private async perform(task: Task): Promise<void> {
-    const { metrics, logger } = this.parts;
-    const { kind, name: model } = task;
-    const started = performance.now();
-    let outcome = 'ok';
-    try {
-      const facts = await this.applier.apply(task);
-      this.ledger.succeeded(task, facts);
-    } catch (error) {
-      outcome =
-        error instanceof LoadFailure ? 'failed' : error instanceof TritonFault ? error.kind : errorCodeOf(error);
-      this.ledger.failed(task, error, this.now());
-      logger.warn('step failed', { step: kind, model, error });
-    }
-    const seconds = (performance.now() - started) / 1_000;
-    logger.info('step done', { step: kind, model, outcome, seconds });
-    metrics.actions.add({ action: kind, outcome });
-    metrics.actionSeconds.observe({ action: kind }, seconds);
-    if (kind === 'load') metrics.loads.add({ outcome });
+    const config = model && kind === 'stage' ? this.configOf(name, model) : undefined;
+    if (kind === 'stage' && config === undefined) return false;
+    this.queues.begin({ kind, name, model, config });
+    return true;
   }
 
   private publish(world: SyncWorld, actions: readonly Action[]): SyncSnapshot {

@@ -3,6 +3,12 @@ import { join } from 'node:path';
 import { type IndexEntry, type IndexState, parseModelConfig, TritonFault } from '@perch/triton/control';
 import type { SyncTriton } from './sync.observe.ts';
 
+/** Rejects when the caller cancels; the load itself goes on. */
+const cancelled = (name: string, signal: AbortSignal | undefined): Promise<never> =>
+  new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(new TritonFault('cancelled', `load ${name}`, 'Cancelled')));
+  });
+
 interface FakeModel {
   state: IndexState;
   reason: string;
@@ -22,6 +28,10 @@ export class FakeTriton {
   loadMs = 0;
   unloadMs = 0;
   down = false;
+  /** A load that ends the server brings up a new one at once, as a supervisor would. */
+  restartsByItself = false;
+  /** The next loads are answered with these. */
+  readonly failNext: TritonFault[] = [];
   loadingAtOnce = 0;
   mostLoadingAtOnce = 0;
 
@@ -38,6 +48,11 @@ export class FakeTriton {
   kill(): void {
     this.models.clear();
     this.down = true;
+  }
+
+  /** Ends a load that hangs. */
+  finish(name: string): void {
+    this.models.set(name, { state: 'READY', reason: '', bytes: 'hang' });
   }
 
   /** What an inference would be served from; undefined when the model is not ready. */
@@ -62,9 +77,11 @@ export class FakeTriton {
       serverMetadata: () =>
         answer('metadata', async () => ({ name: 'triton', version: '2.51.0', extensions: ['model_repository'] })),
       index: () => answer('index', () => this.index()),
-      load: (name) => {
+      load: (name, options) => {
         this.calls.push(`load ${name}`);
-        return answer(`load ${name}`, () => this.load(name));
+        const fault = this.failNext.shift();
+        if (fault) return Promise.reject(fault);
+        return Promise.race([answer(`load ${name}`, () => this.load(name)), cancelled(name, options?.signal)]);
       },
       unload: (name) => {
         this.calls.push(`unload ${name}`);
@@ -120,7 +137,10 @@ export class FakeTriton {
     await new Promise((resolve) => setTimeout(resolve, this.loadMs));
     const bytes = await readFile(join(folder, '1', 'model.onnx'), 'utf8').catch(() => 'corrupt: no model file');
     if (bytes.startsWith('hang')) return new Promise(() => undefined);
-    if (bytes.startsWith('die')) this.kill();
+    if (bytes.startsWith('die')) {
+      this.kill();
+      if (this.restartsByItself) setTimeout(() => this.restart(), 20);
+    }
     this.check(`load ${name}`);
     if (bytes.startsWith('corrupt')) {
       const reason = `Internal: onnxruntime: ${bytes}`;

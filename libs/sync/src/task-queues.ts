@@ -1,0 +1,79 @@
+import { errorCodeOf } from '@perch/contracts';
+import type { Logger } from '@perch/platform';
+import { TritonFault } from '@perch/triton/control';
+import type { ModelLedger } from './model-ledger.ts';
+import { LoadFailure, type SyncApply, type Task } from './sync.apply.ts';
+import type { ActionKind } from './sync.plan.ts';
+import type { SyncMetrics } from './sync-metrics.ts';
+
+interface Running {
+  task: Task;
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+export interface TaskQueueParts {
+  applier: SyncApply;
+  ledger: ModelLedger;
+  metrics: SyncMetrics;
+  logger: Logger;
+  now(): number;
+  /** Called when a task has ended, however. */
+  onEnd(): void;
+}
+
+const outcomeOf = (error: unknown): string =>
+  error instanceof LoadFailure ? 'failed' : error instanceof TritonFault ? error.kind : errorCodeOf(error);
+
+/** One queue of one task for each model: models do not wait for each other. */
+export class TaskQueues {
+  private readonly parts: TaskQueueParts;
+  private readonly running = new Map<string, Running>();
+
+  constructor(parts: TaskQueueParts) {
+    this.parts = parts;
+  }
+
+  busy(): Map<string, ActionKind> {
+    return new Map([...this.running].map(([name, { task }]) => [name, task.kind]));
+  }
+
+  begin(plain: Omit<Task, 'signal'>): void {
+    const stop = new AbortController();
+    const task: Task = { ...plain, signal: stop.signal };
+    const done = this.perform(task).finally(() => {
+      this.running.delete(task.name);
+      this.parts.onEnd();
+    });
+    this.running.set(task.name, { task, stop, done });
+  }
+
+  /** Ends the tasks that `isVain` says nobody wants any more. */
+  callOff(isVain: (task: Task) => boolean): void {
+    for (const { task, stop } of this.running.values()) if (isVain(task)) stop.abort();
+  }
+
+  async stop(): Promise<void> {
+    this.callOff(() => true);
+    await Promise.all([...this.running.values()].map(({ done }) => done));
+  }
+
+  private async perform(task: Task): Promise<void> {
+    const { applier, ledger, metrics, logger, now } = this.parts;
+    const { kind, name: model } = task;
+    const started = performance.now();
+    let outcome = 'ok';
+    try {
+      ledger.succeeded(task, await applier.apply(task));
+    } catch (error) {
+      outcome = outcomeOf(error);
+      ledger.failed(task, error, now());
+      logger.warn('step failed', { step: kind, model, error });
+    }
+    const seconds = (performance.now() - started) / 1_000;
+    logger.info('step ended', { step: kind, model, outcome, seconds });
+    metrics.actions.add({ action: kind, outcome });
+    metrics.actionSeconds.observe({ action: kind }, seconds);
+    if (kind === 'load') metrics.loads.add({ outcome });
+  }
+}
