@@ -7,6 +7,7 @@ import { JoinKeyController, KeyController } from './admin-api/key.controller.ts'
 import { registryControllers, registryModule, registryProviders } from './admin-api/registry.controllers.ts';
 import { StatusController } from './admin-api/status.controller.ts';
 import type { ControlPlaneConfig } from './control-plane.config.ts';
+import { endpointControllers, endpointProviders, endpointsModule } from './endpoints.parts.ts';
 
 /** Every controller of the program; those below /api/v1 make up openapi.json. */
 export const controllers: Type[] = [
@@ -16,6 +17,7 @@ export const controllers: Type[] = [
   KeyController,
   StatusController,
   ...registryControllers,
+  ...endpointControllers,
 ];
 
 /** What the libs leave to others: each port with the one part of this program that fills it. */
@@ -25,11 +27,11 @@ const ports: Provider[] = [{ provide: JOIN_KEYS, useExisting: JoinKeyService }];
 @Module({ providers: ports, exports: ports })
 export class PortsModule {}
 
-export const partProviders: Provider[] = [...registryProviders];
+export const partProviders: Provider[] = [...registryProviders, ...endpointProviders];
 
 /** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
-export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => [
-  PortsModule,
-  registryModule(config, publicUrl),
-  FleetModule.forRoot({ routerGraceMs: config.PERCH_ROUTER_GRACE_MS }),
-];
+export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => {
+  const registry = registryModule(config, publicUrl);
+  const fleet = FleetModule.forRoot({ routerGraceMs: config.PERCH_ROUTER_GRACE_MS });
+  return [PortsModule, registry, fleet, endpointsModule(registry)];
+};

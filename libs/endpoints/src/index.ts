@@ -5,6 +5,6 @@ export { FanOutReconcile } from './fan-out.reconcile.ts';
 export { RegistrySource } from './registry.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
 export { RoutingTableReconcile } from './routing-table.reconcile.ts';
-export { parseSpec } from './spec.plan.ts';
+export { parseSpec, refuseKind } from './spec.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
 export { KEYS, type KeySource, type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';

@@ -49,16 +49,21 @@ function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePa
 
 const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message }) => `${path}: ${message}`).join('; ');
 
-/**
- * A spec as the user wrote it, with every default filled in. Throws `invalid` naming the field at fault, and
- * `not_available_yet` naming every field that asks for what is not built: nothing is ignored silently.
- */
-export function parseSpec(input: unknown): EndpointSpec {
+/** Throws `not_available_yet` for the kinds of documents that are understood and not built yet. */
+export function refuseKind(input: unknown): void {
   const kind = (input as { kind?: unknown } | null)?.kind;
   if (kind === 'Pipeline' || kind === 'Split')
     throw new AppError('not_available_yet', `kind ${kind} is not available yet; kind Endpoint is`, {
       details: { errors: [{ path: 'kind', message: `${kind} is not available yet` }] },
     });
+}
+
+/**
+ * A spec as the user wrote it, with every default filled in. Throws `invalid` naming the field at fault, and
+ * `not_available_yet` naming every field that asks for what is not built: nothing is ignored silently.
+ */
+export function parseSpec(input: unknown): EndpointSpec {
+  refuseKind(input);
   const spec = parseWith(endpointSpec, input, 'endpoint spec');
   const contradicting = contradictions(spec);
   if (contradicting.length > 0)

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { AppError, documentSchema } from '@perch/contracts';
 import { pause } from '@perch/platform';
 import { Transactions, type Tx, Wakeups } from '@perch/platform/database';
@@ -14,9 +14,13 @@ export type PolledDocument =
   | { kind: 'patch'; base: number; head: Head & { schema: number }; patch: Sections }
   | null;
 
+/** Whoever holds nothing yet waits at least so long for the first document to be published. */
+const firstDocumentMs = 2_000;
+
 /** Long polls on published documents, woken by NOTIFY. */
 @Injectable()
-export class DocumentSource {
+export class DocumentSource implements BeforeApplicationShutdown {
+  private readonly stopped = new AbortController();
   private readonly waiting = new Map<string, Set<() => void>>();
   private listening = false;
 
@@ -27,9 +31,15 @@ export class DocumentSource {
     private readonly wakeups: Wakeups,
   ) {}
 
+  /** Ends the polls that wait, so that stopping does not take as long as they may. */
+  beforeApplicationShutdown(): void {
+    this.stopped.abort();
+    this.wake('*');
+  }
+
   /** `waitMs` 0 answers at once. A follower that holds what was never given starts a new lineage and gets that. */
   async poll(id: string, follower: Follower, waitMs: number, signal?: AbortSignal): Promise<PolledDocument> {
-    const deadline = Date.now() + waitMs;
+    const deadline = Date.now() + Math.max(waitMs, follower.after === null ? firstDocumentMs : 0);
     for (let rotations = 0; ; ) {
       const turn = this.nextTurn(id);
       try {
@@ -39,11 +49,8 @@ export class DocumentSource {
           continue;
         }
         const left = deadline - Date.now();
-        if (answer !== null || left <= 0 || signal?.aborted) return answer;
-        const aborted = new AbortController();
-        const stop = AbortSignal.any([aborted.signal, ...(signal ? [signal] : [])]);
-        await Promise.race([turn.come, pause(left, stop)]);
-        aborted.abort();
+        if (answer !== null || left <= 0 || signal?.aborted || this.stopped.signal.aborted) return answer;
+        await waitFor(turn.come, left, signal);
       } finally {
         turn.leave();
       }
@@ -111,4 +118,10 @@ export class DocumentSource {
   private wake(changed: string): void {
     for (const [id, waiters] of this.waiting) if (changed === '*' || changed === id) for (const wake of waiters) wake();
   }
+}
+
+async function waitFor(turn: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const over = new AbortController();
+  await Promise.race([turn, pause(ms, signal ? AbortSignal.any([over.signal, signal]) : over.signal)]);
+  over.abort();
 }

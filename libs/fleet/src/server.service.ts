@@ -95,6 +95,10 @@ export class ServerService {
     }));
   }
 
+  async ids(): Promise<string[]> {
+    return this.stores.servers.ids(this.transactions.manager);
+  }
+
   /** Which of these hashes the server's document names: it may ask for no others. */
   async desiredHashes(id: string, hashes: readonly string[]): Promise<Set<string>> {
     return this.stores.documents.hashesIn(this.transactions.manager, serverDocument(id), '$.files[*].sha256', hashes);

@@ -121,6 +121,11 @@ export class ServerStore {
     );
   }
 
+  async ids(tx: Tx): Promise<string[]> {
+    const rows: { id: string }[] = await tx.query(`select id from servers where presence <> 'lost' order by id`);
+    return rows.map(({ id }) => id);
+  }
+
   /** Servers of a pool that placements may use or keep, with the number of models each is to hold. */
   async ofPool(tx: Tx, pool: string): Promise<{ id: string; presence: Presence; models: number }[]> {
     return tx.query(

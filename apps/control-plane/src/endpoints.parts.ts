@@ -1,0 +1,34 @@
+import type { DynamicModule, Provider, Type } from '@nestjs/common';
+import { KeyService } from '@perch/access';
+import { EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
+import { EndpointController } from './admin-api/endpoint.controller.ts';
+import { FleetController } from './admin-api/fleet.controller.ts';
+import { BlobController } from './internal-api/blob.controller.ts';
+import { EnrolController } from './internal-api/enrol.controller.ts';
+import { RouterController } from './internal-api/router.controller.ts';
+import { ServerController } from './internal-api/server.controller.ts';
+import { AutoUpdateLoop } from './loops/auto-update.loop.ts';
+import { PlacementLoop } from './loops/placement.loop.ts';
+import { RoutingTableLoop } from './loops/routing-table.loop.ts';
+
+export const endpointControllers: Type[] = [
+  EndpointController,
+  FleetController,
+  BlobController,
+  EnrolController,
+  RouterController,
+  ServerController,
+];
+
+/** For the module that imports the fleet, the registry and `endpointsModule(…)`. */
+export const endpointProviders: Provider[] = [AutoUpdateLoop, PlacementLoop, RoutingTableLoop];
+
+/** `registry`: the very module that the program imports, so that there is one registry. */
+export const endpointsModule = (registry: DynamicModule): DynamicModule =>
+  EndpointsModule.forRoot({
+    imports: [registry],
+    bind: [
+      { provide: VERSIONS, useClass: RegistrySource },
+      { provide: KEYS, useExisting: KeyService },
+    ],
+  });

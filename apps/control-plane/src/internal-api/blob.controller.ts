@@ -1,0 +1,46 @@
+import { Body, Controller, HttpCode, Post } from '@nestjs/common';
+import { AppError, type BlobUrls, blobUrlsRequest, errorCodeOf } from '@perch/contracts';
+import { RouterService, ServerService } from '@perch/fleet';
+import { RegistryService } from '@perch/registry';
+import type { z } from 'zod';
+import { Bearer } from './caller.ts';
+
+const lifeMs = 15 * 60_000;
+
+@Controller('internal/v1/blobs')
+export class BlobController {
+  constructor(
+    private readonly servers: ServerService,
+    private readonly routers: RouterService,
+    private readonly registry: RegistryService,
+  ) {}
+
+  /** Signed URLs for 15 min of what the caller's own document names; `forbidden` for anything else. */
+  @Post('urls')
+  @HttpCode(200)
+  async urls(
+    @Bearer() token: string,
+    @Body({ schema: blobUrlsRequest }) { hashes }: z.output<typeof blobUrlsRequest>,
+  ): Promise<BlobUrls> {
+    const named = await this.namedHashes(token, hashes);
+    const foreign = hashes.filter((hash) => !named.has(hash));
+    if (foreign.length > 0)
+      throw new AppError('forbidden', `${foreign.length} of ${hashes.length} hashes are not in the caller's document`, {
+        details: { hashes: foreign.slice(0, 10) },
+      });
+    const found = await this.registry.blobUrls([...named], lifeMs);
+    return { urls: Object.fromEntries(found.map(({ sha256, sizeBytes, url }) => [sha256, { url, size: sizeBytes }])) };
+  }
+
+  private async namedHashes(token: string, hashes: readonly string[]): Promise<Set<string>> {
+    const server = await this.servers.authenticate(token).catch(unknownIsNull);
+    if (server !== null) return this.servers.desiredHashes(server, hashes);
+    await this.routers.authenticate(token);
+    return this.routers.tableHashes(hashes);
+  }
+}
+
+function unknownIsNull(error: unknown): null {
+  if (errorCodeOf(error) === 'unauthenticated') return null;
+  throw error;
+}

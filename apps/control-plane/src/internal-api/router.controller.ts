@@ -1,0 +1,28 @@
+import { Body, Controller, Get, Param, Put, Query, Res } from '@nestjs/common';
+import { AppError, type RouterReport, routerReport } from '@perch/contracts';
+import { RouterService } from '@perch/fleet';
+import type { FastifyReply } from 'fastify';
+import { answerPoll, Bearer, type Follow, follow, followerOf, Gone } from './caller.ts';
+
+@Controller('internal/v1')
+export class RouterController {
+  constructor(private readonly routers: RouterService) {}
+
+  @Get('routing-table')
+  async table(
+    @Bearer() token: string,
+    @Query({ schema: follow }) query: Follow,
+    @Gone() gone: AbortSignal,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ) {
+    await this.routers.authenticate(token);
+    return answerPoll(reply, await this.routers.tableFor(followerOf(query), query.wait * 1_000, gone));
+  }
+
+  @Put('routers/:id/report')
+  async report(@Bearer() token: string, @Param('id') id: string, @Body({ schema: routerReport }) report: RouterReport) {
+    if ((await this.routers.authenticate(token)) !== id)
+      throw new AppError('forbidden', `this token does not speak for router ${id.slice(0, 64)}`);
+    return this.routers.report(id, report);
+  }
+}
