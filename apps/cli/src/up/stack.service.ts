@@ -25,6 +25,8 @@ export interface Running {
   agent: string;
   database: string;
   dataDir: string;
+  /** Where the embedded database really lies; null: it is an outside one. */
+  databaseDir: string | null;
   logs: string;
   pid: number;
   pids: Record<string, number | undefined>;
@@ -89,7 +91,8 @@ export class StackService implements BeforeApplicationShutdown {
 
   private async prepare(): Promise<void> {
     const { dataDir } = this.options;
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    // As root the database runs as another user, who must get through to its own folder (and sees nothing else).
+    await mkdir(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
     this.lock = await lockFolder(this.places.lock);
     if (this.lock.recovered)
       this.words.say('an earlier perch up on this folder was killed; going on from what it left');
@@ -100,7 +103,7 @@ export class StackService implements BeforeApplicationShutdown {
       this.places.agent,
       this.places.router,
     ])
-      await mkdir(folder, { recursive: true });
+      await mkdir(folder, { recursive: true, mode: 0o700 });
     const store = new StateStore(this.places.state);
     this.state = await store.read();
     await endLeftovers(this.state.children);
@@ -178,6 +181,7 @@ export class StackService implements BeforeApplicationShutdown {
       agent: `http://127.0.0.1:${this.ports.agent}`,
       database: this.database ? `embedded PostgreSQL, 127.0.0.1:${this.database.port}` : new URL(databaseUrl).host,
       dataDir: this.options.dataDir,
+      databaseDir: this.database?.place ?? null,
       logs: this.places.logs,
       pid: process.pid,
       pids: { ...pids, ...(this.database ? { postgres: this.database.pid } : {}), watchdog: this.watchdog.pid },
