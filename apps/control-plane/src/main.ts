@@ -31,7 +31,12 @@ const once = (work: () => Promise<void>) =>
     process.exitCode = error instanceof AppError && error.code === 'invalid' ? 2 : 1;
   });
 
-if (rest.length > 0 || (mode === 'migrate' && option !== undefined && option !== '--down')) {
+const isWrongUse =
+  rest.length > 0 ||
+  !['migrate', 'openapi', undefined].includes(mode) ||
+  (mode === 'migrate' && option !== undefined && option !== '--down');
+
+if (isWrongUse) {
   process.stderr.write('control-plane: wants nothing, "migrate [--down]" or "openapi [file]"\n');
   process.exitCode = 2;
 } else if (mode === 'migrate') await once(runMigrate);

@@ -7,6 +7,10 @@ const pointer = '#/$defs/';
 const referenced = (schema: unknown): string[] =>
   [...JSON.stringify(schema).matchAll(/"\$ref":"#\/\$defs\/([^"]+)"/g)].map((match) => match[1]!);
 
+/** What a schema wants, past a step that only looks at the value first (`z.preprocess`). */
+const parsed = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodPipe && schema.in instanceof z.ZodTransform ? parsed(schema.out as z.ZodType) : schema;
+
 /**
  * Schemas of the contracts as OpenAPI components: what carries an id becomes a component of that name. Where a request
  * and an answer differ (defaults may be left out of a request), the request's one is called `…Input`.

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { AppError, errorCodeOf, innerMessage } from '@perch/contracts';
 import { LOGGER, type Logger } from '../logger.ts';
@@ -57,6 +58,7 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
     this.wakeups.on(workChannel, (kind) => {
       for (const [name, wake] of this.wakers) if (kind === '*' || kind === name) wake();
     });
+    setMaxListeners(0, this.stopped.signal); // one a loop and one a pass, not a leak
     this.running = this.loops.flatMap((loop) => [this.runLoop(loop), ...(loop.resync ? [this.runResync(loop)] : [])]);
   }
 
