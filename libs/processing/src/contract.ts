@@ -31,8 +31,8 @@ export interface CallContext {
 
 export interface Preprocessed<Carry> {
   inputs: Tensors;
-  /** Handed to `postprocess` of the same request as it stands. */
-  carry: Carry;
+  /** Handed to `postprocess` of the same request as it stands; left out where there is nothing to carry. */
+  carry?: Carry;
 }
 
 /**

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from './call.fake.ts';
 import { defineProcessing } from './contract.ts';
 import { loadModule, loadProcessing } from './loaded-processing.ts';
-import { float32 } from './tensor.ts';
+import { asFloat32, float32 } from './tensor.ts';
 
 const signature: Signature = {
   inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, 1] }],
@@ -94,6 +94,17 @@ describe('running any module', () => {
     const { inputs } = await processing.preprocess(Buffer.from('{"score": 2}'), type, quietCall);
     expect(new Float32Array(inputs['x']!.bytes.buffer)[0]).toBe(value);
   }); // biome-ignore format: a table
+
+  it('runs a module that loads and carries nothing', async () => {
+    const double = defineProcessing({
+      preprocess: (body: { x: number[] }) => ({ inputs: { x: float32(body.x, [1, body.x.length]) } }),
+      postprocess: (outputs) => ({ y: Array.from(asFloat32(outputs['y']!)) }),
+    });
+    const processing = await loadModule(double, {}, setup);
+    const { inputs, carry } = await processing.preprocess(Buffer.from('{"x": [1, 2]}'), undefined, quietCall);
+    expect(processing.postprocess({ y: inputs['x']! }, carry, quietCall)).toEqual({ y: [1, 2] });
+    await processing.unload();
+  });
 
   it('passes on what a module throws while it loads', async () => {
     await expect(loadModule(module, {}, { ...setup, files: filesOf({}) })).rejects.toMatchObject({ code: 'not_found' });

@@ -9,7 +9,7 @@ import { buildTokenizer, readTokenizer } from './tokenizer.ts';
 
 const text = readFileSync(packed.tokenizerPath, 'utf8');
 const library: LibraryTokenizer = new Tokenizer(JSON.parse(text), {});
-const tokenizer = buildTokenizer(text, 'tokenizer.json');
+const tokenizer = await buildTokenizer(text, 'tokenizer.json');
 const [cls, sep] = [101, 102];
 
 /** A byte-level BPE tokenizer as GPT-2 has it, with a beginning token only. */
@@ -30,10 +30,10 @@ const bpe = JSON.stringify({
 });
 
 describe('encoding', () => {
-  it("frames every text with the tokenizer's special tokens", () => {
+  it("frames every text with the tokenizer's special tokens", async () => {
     expect([...tokenizer.encode('')]).toEqual([cls, sep]);
     expect([...tokenizer.encode('hello world')]).toEqual([cls, 7592, 2088, sep]);
-    expect([...buildTokenizer(bpe, 'tokenizer.json').encode('abab')]).toEqual([0, 3, 3]);
+    expect([...(await buildTokenizer(bpe, 'tokenizer.json')).encode('abab')]).toEqual([0, 3, 3]);
   });
 
   it('agrees with the library on any text, special tokens included', () => {
@@ -120,10 +120,12 @@ describe('batches', () => {
     expect([...mask]).toEqual([...padded([1, 1, 1, 1]), ...padded([1, 1, 1]), ...padded([1, 1])]);
   });
 
-  it('take the pad token of the tokenizer', () => {
+  it('take the pad token of the tokenizer', async () => {
     const config = JSON.parse(bpe);
     const padded = JSON.stringify({ ...config, padding: { pad_id: 4 } });
-    expect([...buildTokenizer(padded, 'tokenizer.json').encodeBatch(['ab', 'abab']).ids]).toEqual([0, 3, 4, 0, 3, 3]);
+    expect([...(await buildTokenizer(padded, 'tokenizer.json')).encodeBatch(['ab', 'abab']).ids]).toEqual([
+      0, 3, 4, 0, 3, 3,
+    ]);
   });
 });
 
@@ -135,7 +137,7 @@ describe('reading a tokenizer.json', () => {
     ]);
     expect(one.padId).toBe(0);
     expect(await readTokenizer(filesOf({ 't.json': text }), 't.json')).toBe(one);
-    expect(two.encode('hi')).toEqual(one.encode('hi'));
+    expect(two).toBe(one);
   });
 
   it.each([

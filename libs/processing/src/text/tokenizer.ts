@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { AppError } from '@perch/contracts';
 import type { FileSource, TextTokenizer } from '../contract.ts';
@@ -6,6 +7,7 @@ import { EncodingTokenizer } from './encoding.ts';
 
 /** Versions of one model mostly carry the same tokenizer.json; its vocabulary then stands in memory once. */
 const shared = new Map<string, WeakRef<TextTokenizer>>();
+const underWay = new Map<string, Promise<TextTokenizer>>();
 const forgotten = new FinalizationRegistry<string>((digest) => {
   if (!shared.get(digest)?.deref()) shared.delete(digest);
 });
@@ -14,26 +16,30 @@ const forgotten = new FinalizationRegistry<string>((digest) => {
 export async function readTokenizer(files: FileSource, path: string): Promise<TextTokenizer> {
   const file = await files.read(path);
   const digest = createHash('sha256').update(file).digest('hex');
-  const known = shared.get(digest)?.deref();
+  const known = shared.get(digest)?.deref() ?? underWay.get(digest);
   if (known) return known;
-  const tokenizer = buildTokenizer(file.toString('utf8'), path);
-  shared.set(digest, new WeakRef(tokenizer));
-  forgotten.register(tokenizer, digest);
-  return tokenizer;
+  const building = buildTokenizer(file.toString('utf8'), path);
+  underWay.set(digest, building);
+  try {
+    const tokenizer = await building;
+    shared.set(digest, new WeakRef(tokenizer));
+    forgotten.register(tokenizer, digest);
+    return tokenizer;
+  } finally {
+    underWay.delete(digest);
+  }
 }
 
-/** `path` is only for messages. */
-export function buildTokenizer(json: string, path: string): TextTokenizer {
+/** In three turns of the event loop, so that requests wait 30 ms at most and not 60. `path` is only for messages. */
+export async function buildTokenizer(json: string, path: string): Promise<TextTokenizer> {
   try {
     const config = JSON.parse(json);
-    return new EncodingTokenizer(new Tokenizer(config, {}), config);
+    await nextTurn();
+    const library = new Tokenizer(config, {});
+    await nextTurn();
+    return new EncodingTokenizer(library, config);
   } catch (error) {
-    throw new AppError(
-      'invalid',
-      `${path}: not a tokenizer that can be used: ${(error as Error).message.slice(0, 200)}`,
-      {
-        cause: error,
-      },
-    );
+    const reason = (error as Error).message.slice(0, 200);
+    throw new AppError('invalid', `${path}: not a tokenizer that can be used: ${reason}`, { cause: error });
   }
 }
