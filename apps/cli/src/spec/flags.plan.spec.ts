@@ -1,0 +1,80 @@
+import { endpointSpec } from '@perch/contracts';
+import { describe, expect, it } from 'vitest';
+import { specFromFlags } from './flags.plan.ts';
+
+const whole = (spec: object) => endpointSpec.parse({ name: 'e', ...spec });
+
+describe('a specification from flags', () => {
+  it.each([
+    [{ model: 'nlp/m' }, { model: { project: 'nlp', name: 'm' } }],
+    [{ model: 'nlp/m@3' }, { model: { project: 'nlp', name: 'm', version: 3 } }],
+    [
+      { model: 'nlp/m', tag: ['prod'], tagMatch: 'any', drafts: true, maxVersions: '2' },
+      { model: { project: 'nlp', name: 'm', maxVersions: 2, select: { tags: ['prod'], tagMatch: 'any', published: false } } },
+    ],
+    [{ model: 'nlp/m', processing: 'text-embedding', option: ['maxTokens=128', 'pooling=cls', 'padding={"to":128}'] },
+      { model: { project: 'nlp', name: 'm' }, processing: { builtin: 'text-embedding', options: { maxTokens: 128, pooling: 'cls', padding: { to: 128 } } } }],
+    [{ model: 'nlp/m', maxBatch: '32', preferredBatch: '8,16', batchDelayUs: '2000', instances: ['cpu:2'] },
+      { model: { project: 'nlp', name: 'm' }, engine: { maxBatchSize: 32, dynamicBatching: { preferredSizes: [8, 16], maxQueueDelayUs: 2000 }, instances: [{ kind: 'cpu', count: 2 }] } }],
+    [{ model: 'nlp/m', input: ['ids:int64:-1,-1'] },
+      { model: { project: 'nlp', name: 'm' }, engine: { inputs: [{ name: 'ids', type: 'INT64', dims: [-1, -1] }] } }],
+    [{ model: 'nlp/m', weight: ['3=90', '4=10'] }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'weighted', weights: { 3: 90, 4: 10 } } }],
+    [{ model: 'nlp/m', newestFirst: '0.1,0.9' }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'weighted', newestFirst: [0.1, 0.9] } }],
+    [{ model: 'nlp/m', timeout: '2s', maxBody: '4MiB', access: 'public', pool: 'gpu', replicas: '2', idempotent: 'false' },
+      { model: { project: 'nlp', name: 'm' }, limits: { timeoutMs: 2000, maxBodyBytes: 4_194_304 }, access: { inference: 'public' }, fleet: { pool: 'gpu', replicas: 2 }, idempotent: false }],
+  ])('%j', (flags, spec) => {
+    const planned = specFromFlags(flags);
+    expect(planned).toEqual(spec);
+    whole(planned);
+  }); // biome-ignore format: rows
+  it.each([
+    [{}, '--model'],
+    [{ maxVersions: '2' }, '--model'],
+    [{ model: 'nlp/m@3', tag: ['x'] }, 'serves one version alone'],
+    [{ model: 'nlp/m@latest' }, '--model'],
+    [{ model: 'nlp/m', replicas: 'two' }, '--replicas'],
+    [{ model: 'nlp/m', preferredBatch: '8,x' }, '--preferred-batch'],
+    [{ model: 'nlp/m', input: ['ids'] }, '--input'],
+    [{ model: 'nlp/m', option: ['a=1'] }, '--option'],
+    [{ model: 'nlp/m', idempotent: 'maybe' }, '--idempotent'],
+  ])('%j is refused, naming %s', (flags, word) => {
+    const plan = () => {
+      if (!specFromFlags(flags).model) throw new Error('--model');
+    };
+    expect(plan).toThrow(word);
+  });
+});
+
+describe('flags over what is there', () => {
+  const before = whole({
+    model: { project: 'nlp', name: 'm', maxVersions: 2, select: { tags: ['prod'] } },
+    processing: { builtin: 'text-embedding', options: { maxTokens: 128 } },
+    limits: { timeoutMs: 1_000 },
+  });
+  it('leaves alone what no flag names', () => {
+    expect(specFromFlags({}, before)).toEqual(before);
+    expect(specFromFlags({ timeout: '5s' }, before)).toEqual({
+      ...before,
+      limits: { ...before.limits, timeoutMs: 5_000 },
+    });
+  });
+  it('keeps the rule when versions or tags change', () => {
+    expect(specFromFlags({ maxVersions: '3' }, before).model).toEqual({ ...before.model, maxVersions: 3 });
+    expect(specFromFlags({ tag: ['x'] }, before).model).toEqual({
+      ...before.model,
+      select: { ...before.model.select, tags: ['x'] },
+    });
+    expect(specFromFlags({ model: 'nlp/m' }, before).model).toEqual(before.model);
+  });
+  it('drops the rule with another model or one version', () => {
+    expect(specFromFlags({ model: 'nlp/other' }, before).model).toEqual({ project: 'nlp', name: 'other' });
+    expect(specFromFlags({ model: 'nlp/m@7' }, before).model).toEqual({ project: 'nlp', name: 'm', version: 7 });
+  });
+  it('adds options to the processing, and drops them with another one', () => {
+    expect(specFromFlags({ option: ['pooling=cls'] }, before).processing).toEqual({
+      builtin: 'text-embedding',
+      options: { maxTokens: 128, pooling: 'cls' },
+    });
+    expect(specFromFlags({ processing: 'passthrough' }, before).processing).toEqual({ builtin: 'passthrough' });
+  });
+});
