@@ -5,6 +5,7 @@ import type { BlobClient } from './blob.client.ts';
 import type { Blob } from './blob.source.ts';
 import { BlobStore } from './blob.store.ts';
 import { hashFile } from './file-hash.ts';
+import { Slots } from './slots.ts';
 
 export interface BlobCacheSettings {
   folder: string;
@@ -29,6 +30,8 @@ interface Pull {
 }
 
 const wholeTries = 3;
+/** Bounds open files; the bound on memory and connections is the client's. */
+const blobsAtOnce = 16;
 const isFull = (error: unknown) => ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** The content-addressed cache: pulls what is asked for, once a hash, and lets go of what nobody needs. */
@@ -37,6 +40,7 @@ export class BlobCache {
   private readonly client: BlobClient;
   private readonly settings: BlobCacheSettings;
   private readonly pulls = new Map<string, Pull>();
+  private readonly slots = new Slots(blobsAtOnce);
   private needed: ReadonlySet<string> = new Set();
   private heldBytes = 0;
 
@@ -64,6 +68,21 @@ export class BlobCache {
 
   freeBytes(): Promise<number> {
     return this.settings.freeBytes(this.settings.folder);
+  }
+
+  /** Has all of them in the cache, verified; their addresses are asked for together. Throws the first failure when all have ended. */
+  async pullAll(blobs: readonly Blob[], signal: AbortSignal): Promise<void> {
+    const missing = await this.store.missing(blobs);
+    await this.client.announce([...missing]);
+    const pulled = blobs.map(async (blob) => {
+      const release = await this.slots.take();
+      try {
+        await this.pull(blob, signal);
+      } finally {
+        release();
+      }
+    });
+    for (const result of await Promise.allSettled(pulled)) if (result.status === 'rejected') throw result.reason;
   }
 
   /**

@@ -89,10 +89,7 @@ export class SyncApply {
 
   private async pull(task: Task): Promise<void> {
     const blobs = new Map(ownFiles(task.model!).map((file) => [file.sha256, file]));
-    const results = await Promise.allSettled(
-      [...blobs.values()].map((blob) => this.parts.cache.pull(blob, task.signal)),
-    );
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    await this.parts.cache.pullAll([...blobs.values()], task.signal);
     this.step(task, 'pulled');
   }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { errorCodeOf } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import { TritonFault } from '@perch/triton/control';
@@ -40,6 +41,7 @@ export class TaskQueues {
 
   begin(plain: Omit<Task, 'signal'>): void {
     const stop = new AbortController();
+    setMaxListeners(0, stop.signal); // one for each file that is pulled
     const task: Task = { ...plain, signal: stop.signal };
     const done = this.perform(task).finally(() => {
       this.running.delete(task.name);
