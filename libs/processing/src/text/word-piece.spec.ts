@@ -71,9 +71,10 @@ describe('the fast path beside the library', () => {
         else expect(text).toMatch(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\[(PAD|UNK|CLS|SEP|MASK)\]/);
         if (ids) expect(ids).toEqual(byLibrary(text));
       }),
-      { numRuns: 12_000 },
+      { numRuns: 16_000 },
     );
-    expect(answered).toBeGreaterThan(6000);
+    // Only answered texts are compared; the generator must not drift to texts that all go to the library.
+    expect(answered).toBeGreaterThan(10_000);
   }, 60_000);
 
   it('gives equal ids or none on any text', () => {
