@@ -43,7 +43,7 @@ export async function openTestFolder(now?: () => number): Promise<TestStore & { 
   }).compile();
   const app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter({ bodyLimit: 1_000 }));
   await app.listen(0, '127.0.0.1');
-  address = `http://127.0.0.1:${app.getHttpServer().address().port}`;
+  address = await app.getUrl();
   const close = async () => {
     await app.close();
     await rm(root, { recursive: true, force: true });

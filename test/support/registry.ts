@@ -9,7 +9,15 @@ import { Test } from '@nestjs/testing';
 import type { Actor, BlobUpload, CreateVersion, ManifestFile, Version, VersionUpload } from '@perch/contracts';
 import { LOGGER, Metrics, silentLogger } from '@perch/platform';
 import { CHANGE_LOG, type ChangeLog, DatabaseModule } from '@perch/platform/database';
-import { ARTIFACT_STORE, type ArtifactStore, RegistryModule, RegistryService, SweepService } from '@perch/registry';
+import {
+  ARTIFACT_STORE,
+  type ArtifactStore,
+  type ImportOptions,
+  RegistryModule,
+  RegistryService,
+  type StoreOptions,
+  SweepService,
+} from '@perch/registry';
 import { StoreRoutes } from '../../apps/control-plane/src/store-api/store.routes.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
@@ -62,10 +70,10 @@ export interface TestRegistry {
 
 export interface TestRegistryOptions {
   /** Default: a folder of its own, served on a free port. */
-  store?: { url: string; s3: Record<string, unknown> };
+  store?: Pick<StoreOptions, 'url' | 's3'>;
   database?: TestDatabase;
   folder?: string;
-  imports?: { reach?: 'public' | 'private' | 'any'; maxBytes?: number };
+  imports?: ImportOptions;
 }
 
 /** The registry on a real Postgres with a real store, without keys and loops around it. */
@@ -87,7 +95,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   }).compile();
   const app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter({ bodyLimit: 1_000 }));
   await app.listen(0, '127.0.0.1');
-  address = `http://127.0.0.1:${app.getHttpServer().address().port}`;
+  address = await app.getUrl();
   const tables = ['models', 'versions', 'version_files', 'blobs', 'test_changes', 'work'];
   return {
     registry: app.get(RegistryService),

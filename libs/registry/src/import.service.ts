@@ -25,6 +25,8 @@ export interface ImportOptions {
   reach?: Reach;
   /** Default 20 GiB. */
   maxBytes?: number;
+  /** Default 30 s: until an answer begins, and between two pieces of it. */
+  idleMs?: number;
   /** Where an object waits between its arrival and the store; default the system's temporary folder. */
   folder?: string;
 }
@@ -32,8 +34,7 @@ export const IMPORT_OPTIONS = Symbol('import options');
 /** Reads `s3://` URLs; undefined: no S3 settings were given. */
 export const S3_SOURCE = Symbol('s3 source');
 
-const defaults = { reach: 'private', maxBytes: 20 * 1024 ** 3, folder: tmpdir() } as const;
-const idleMs = 30_000;
+const defaults = { reach: 'private', maxBytes: 20 * 1024 ** 3, idleMs: 30_000, folder: tmpdir() } as const;
 const wholeMs = 30 * 60_000;
 
 /** Registers an object that lies elsewhere: fetched and hashed once into a file of ours, then uploaded like any other. */
@@ -96,7 +97,7 @@ export class ImportService {
   }
 
   private async open(url: URL): Promise<Fetched> {
-    if (url.protocol !== 's3:') return fetchUrl(url, { reach: this.limits.reach, idleMs });
+    if (url.protocol !== 's3:') return fetchUrl(url, this.limits);
     if (!this.s3)
       throw new AppError('invalid', `URL ${shownUrl(url)}: s3:// wants S3 settings (PERCH_S3_…) to read it with`);
     const body = await this.s3.readFrom(url.hostname, decodeURIComponent(url.pathname.slice(1)));

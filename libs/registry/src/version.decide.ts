@@ -10,11 +10,9 @@ const moves: Record<VersionVerb, { from: readonly VersionState[]; to: VersionSta
   restore: { from: ['archived'], to: 'draft' },
 };
 
-const advice: Record<VersionState, string> = {
-  uploading: 'complete its upload first',
-  draft: 'publish it first',
-  published: 'unpublish it first',
-  archived: 'restore it first',
+const advice = (state: VersionState, verb: VersionVerb): string => {
+  if (state === 'uploading') return 'complete its upload first';
+  return state === 'archived' ? 'restore it first' : `only an ${moves[verb].from.join(' or ')} version can be`;
 };
 
 /**
@@ -24,5 +22,5 @@ const advice: Record<VersionState, string> = {
 export function decideState(state: VersionState, verb: VersionVerb, name: string): VersionState {
   const { from, to } = moves[verb];
   if (state === to || from.includes(state)) return to;
-  throw new AppError('invalid', `cannot ${verb} ${name}: it is ${state}; ${advice[state]}`);
+  throw new AppError('invalid', `cannot ${verb} ${name}: it is ${state}; ${advice(state, verb)}`);
 }

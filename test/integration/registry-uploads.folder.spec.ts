@@ -1,0 +1,3 @@
+import { uploadSuite } from './registry-uploads.ts';
+
+uploadSuite('a folder', async () => ({}));
