@@ -3,22 +3,22 @@
  * changed. Starts with Node's built-ins only, so that one command works on a fresh clone.
  */
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
-const marker = join(root, 'node_modules', '.perch-installed');
-
-function wantedHash() {
-  return createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .update(process.version)
-    .digest('hex');
+/** npm writes what it installed into node_modules itself; it counts when every package that is not optional is there. */
+function installed() {
+  const done = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(done)) return false;
+  const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const found = JSON.parse(readFileSync(done, 'utf8')).packages;
+  return Object.entries(wanted).every(
+    ([path, { version, link, optional }]) =>
+      !path.startsWith('node_modules/') || optional || (link ? found[path]?.link : found[path]?.version === version),
+  );
 }
-
-const installed = () => existsSync(marker) && readFileSync(marker, 'utf8') === wantedHash();
 
 /** Two commands in one clone at once: the second waits for the first. A lock of over ten minutes is left over. */
 function withLock(work) {
@@ -62,7 +62,6 @@ export function ensureInstalled() {
       shell: process.platform === 'win32',
     });
     if (status !== 0) process.exit(status);
-    writeFileSync(marker, wantedHash());
   });
 }
 
