@@ -1,5 +1,7 @@
+import { EndpointService, FanOutReconcile } from '@perch/endpoints';
+import { WorkStore } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FakeAgent, type FakeRouter, FleetWorld, ruleSpec } from '../support/fleet.ts';
+import { type FakeAgent, type FakeRouter, FleetWorld, operator, ruleSpec } from '../support/fleet.ts';
 
 describe('an endpoint with an auto-update rule', () => {
   let world: FleetWorld;
@@ -36,5 +38,165 @@ describe('an endpoint with an auto-update rule', () => {
       servingVersions: [2],
       nextVersion: null,
     });
+  });
+
+  it('unpublish, tag, untag and archive all re-evaluate the rule', async () => {
+    const select = { tags: ['prod'], tagMatch: 'any' as const, published: false };
+    await world.apply(ruleSpec('text/b', 'nlp/b', { model: { project: 'nlp', name: 'b', select, maxVersions: 2 } }));
+    const serving = async () => {
+      await converge();
+      return (await world.states('text/b')).join(', ');
+    };
+    for (const tags of [['prod'], ['prod', 'x'], []]) await world.versions.put('nlp/b', { tags });
+    expect(await serving()).toBe('2 ready, 1 ready');
+    await world.versions.change('nlp/b', 3, { tags: ['prod'] });
+    expect(await serving()).toBe('3 ready, 2 ready');
+    await world.versions.change('nlp/b', 3, { tags: [] });
+    expect(await serving()).toBe('2 ready, 1 ready');
+    await world.versions.change('nlp/b', 2, { state: 'draft' });
+    expect(await serving()).toBe('2 ready, 1 ready');
+    await world.versions.change('nlp/b', 2, { state: 'archived' });
+    expect(await serving()).toBe('1 ready');
+    expect(router.arms('text/b')).toEqual(['1 1']);
+    await world.versions.change('nlp/b', 1, { state: 'archived' });
+    expect(await serving()).toBe('');
+    expect((await world.endpoint('text/b')).status).toMatchObject({ phase: 'blocked', reason: 'no_version' });
+    expect(agent.models.filter((name) => name.startsWith('b-'))).toEqual([]);
+  });
+
+  it('a version that fails changes nothing for what serves, and says what the model server said', async () => {
+    await world.apply(ruleSpec('text/c', 'nlp/c'));
+    await world.apply(ruleSpec('text/neighbour', 'nlp/c'));
+    await world.versions.put('nlp/c');
+    await converge();
+    agent.behaviour.set('c-v2-', 'onnx: protobuf parsing failed');
+    await world.versions.put('nlp/c');
+    await converge();
+    expect(await world.states('text/c')).toEqual(['2 failed', '1 ready']);
+    expect(router.arms('text/c')).toEqual(['1 1']);
+    const { status } = await world.endpoint('text/c');
+    expect(status).toMatchObject({
+      phase: 'blocked',
+      reason: 'deployment_failed',
+      servingVersions: [1],
+      nextVersion: 2,
+    });
+    expect(status.message).toBe('version 2 failed: server s1: onnx: protobuf parsing failed; version 1 serves');
+    await world.versions.put('nlp/c');
+    await converge();
+    expect(await world.states('text/c')).toEqual(['3 ready']);
+    expect(agent.models.filter((name) => name.startsWith('c-'))).toEqual(['c-v3']);
+  });
+
+  it('the old version serves until the new one is ready, and stays loaded while a request for it runs', async () => {
+    await world.apply(ruleSpec('text/d', 'nlp/d'));
+    await world.versions.put('nlp/d');
+    await converge();
+    agent.behaviour.set('d-v2-', 'loading');
+    await world.versions.put('nlp/d');
+    await converge();
+    expect(router.arms('text/d')).toEqual(['1 1']);
+    const { status, deployments } = await world.endpoint('text/d');
+    expect(status).toMatchObject({ phase: 'progressing', reason: 'loading', nextVersion: 2 });
+    const old = deployments.find(({ version }) => version === 1)!;
+
+    agent.behaviour.delete('d-v2-');
+    router.inFlight = { [old.id]: 3 };
+    await converge();
+    expect(router.arms('text/d')).toEqual(['2 1']);
+    expect(await world.states('text/d')).toEqual(['2 ready', '1 draining']);
+    expect(agent.models).toContain('d-v1');
+
+    router.inFlight = {};
+    await converge();
+    expect(await world.states('text/d')).toEqual(['2 ready']);
+    expect(agent.models).not.toContain('d-v1');
+  });
+
+  it('new engine settings and new processing make new deployments of the same version, without a gap', async () => {
+    await world.apply(ruleSpec('text/e', 'nlp/e'));
+    await world.versions.put('nlp/e');
+    await converge();
+    const [first] = (await world.endpoint('text/e')).deployments;
+    await world.apply(
+      ruleSpec('text/e', 'nlp/e', { processing: { builtin: 'text-embedding', options: { pooling: 'mean' } } }),
+    );
+    await converge();
+    const [second] = (await world.endpoint('text/e')).deployments;
+    expect(second!.id).not.toBe(first!.id);
+    expect(second!.tritonModel).toBe(first!.tritonModel);
+    expect(router.table!.endpoints['text/e']!.targets[0]!.processing.builtin).toBe('text-embedding');
+    await world.apply(ruleSpec('text/e', 'nlp/e', { engine: { maxBatchSize: 8 } }));
+    await converge();
+    const [third] = (await world.endpoint('text/e')).deployments;
+    expect(third!.tritonModel).not.toBe(first!.tritonModel);
+    expect(agent.models.filter((name) => name.startsWith('e-'))).toHaveLength(1);
+  });
+
+  it('files that cannot be served fail with words and disturb nobody', async () => {
+    await world.apply(ruleSpec('text/f', 'nlp/f'));
+    await world.versions.put('nlp/f', {
+      files: [
+        { path: 'readme.md', sha256: 'a'.repeat(64), size: 1 },
+        { path: 'b.md', sha256: 'b'.repeat(64), size: 1 },
+      ],
+    });
+    await converge();
+    expect(await world.states('text/f')).toEqual(['1 failed']);
+    expect((await world.endpoint('text/f')).status.message).toContain('the files do not tell the platform');
+    await world.versions.put('nlp/f');
+    await converge();
+    expect(await world.states('text/f')).toEqual(['2 ready']);
+  });
+
+  it('weights share traffic among versions, and only among those that can serve', async () => {
+    const model = { project: 'nlp', name: 'g', maxVersions: 3 };
+    await world.apply(
+      ruleSpec('text/g', 'nlp/g', { model, traffic: { mode: 'weighted', weights: { '1': 90, '2': 10 } } }),
+    );
+    await world.versions.put('nlp/g');
+    await converge();
+    expect(router.arms('text/g')).toEqual(['1 1']);
+    await world.versions.put('nlp/g');
+    await world.versions.put('nlp/g');
+    await converge();
+    expect(router.arms('text/g')).toEqual(['2 0.1', '1 0.9']);
+    expect(router.versions('text/g')).toEqual([3, 2, 1]);
+    await world.apply(ruleSpec('text/g', 'nlp/g', { model, traffic: { mode: 'weighted', newestFirst: [1, 3] } }));
+    await converge();
+    expect(router.arms('text/g')).toEqual(['3 0.25', '2 0.75']);
+  });
+
+  it('a removed endpoint leaves the table first and the servers afterwards', async () => {
+    await world.apply(ruleSpec('text/h', 'nlp/h'));
+    await world.versions.put('nlp/h');
+    await converge();
+    await world.get(EndpointService).remove(operator, 'text/h');
+    await world.settle();
+    expect(agent.models).toContain('h-v1');
+    await router.poll();
+    expect(router.table!.endpoints['text/h']).toBeUndefined();
+    expect(router.table!.confirmed).toBe(true);
+    await agent.sync();
+    expect(agent.models).toContain('h-v1'); // the router has not acknowledged yet
+    await converge();
+    expect(agent.models).not.toContain('h-v1');
+    await expect(world.endpoint('text/h')).rejects.toMatchObject({ code: 'not_found' });
+    await world.apply(ruleSpec('text/h', 'nlp/h'));
+    expect((await world.endpoint('text/h')).generation).toBe(3);
+    await converge();
+    expect(router.arms('text/h')).toEqual(['1 1']);
+  });
+
+  it('nothing changes without a change: no new revision, no new row', async () => {
+    await converge();
+    const before = await world.database.query('select id, revision from documents order by id');
+    const noted = world.noted.length;
+    for (const name of await world.get(FanOutReconcile).allEndpoints())
+      await world.get(WorkStore).enqueue(null, 'endpoint', name);
+    await world.get(WorkStore).enqueue(null, 'routing-table', 'all');
+    await converge();
+    expect(await world.database.query('select id, revision from documents order by id')).toEqual(before);
+    expect(world.noted.slice(noted)).toEqual([]);
   });
 });

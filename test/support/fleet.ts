@@ -33,11 +33,12 @@ import {
   RouterService,
   ServerService,
   SweepReconcile,
+  theOnlyKey,
   work,
 } from '@perch/fleet';
 import { LOGGER, Metrics, silentLogger } from '@perch/platform';
 import { CHANGE_LOG, DatabaseModule, type Outcome, Transactions, WorkStore } from '@perch/platform/database';
-import { createTestDatabase, type TestDatabase } from './postgres.ts';
+import { createTestDatabase, snapshotDatabase, type TestDatabase } from './postgres.ts';
 
 export const operator: Actor = { id: 'k1', name: 'olga', role: 'operator', projects: [], endpoints: [] };
 
@@ -110,6 +111,7 @@ export class FleetWorld {
     const world = new FleetWorld();
     world.database = database ?? (await createTestDatabase());
     await world.open(options);
+    await world.get(WorkStore).enqueue(null, work.routingTable, theOnlyKey);
     return world;
   }
 
@@ -150,6 +152,16 @@ export class FleetWorld {
   async close(): Promise<void> {
     await this.app.close();
     await this.database.drop();
+  }
+
+  /** Notes where database and registry are; the answer sets both back to there, while everybody else goes on. */
+  async dump(): Promise<() => Promise<void>> {
+    const versions = structuredClone(this.versions.versions);
+    const restore = await snapshotDatabase(this.database);
+    return async () => {
+      await restore();
+      this.versions.versions.splice(0, Number.POSITIVE_INFINITY, ...structuredClone(versions));
+    };
   }
 
   private readonly loops: Record<string, (key: string) => Promise<Outcome | unknown>> = {
@@ -242,7 +254,7 @@ export class FakeAgent {
   tritonLive = true;
 
   constructor(
-    private readonly world: FleetWorld,
+    readonly world: FleetWorld,
     readonly name: string,
     private readonly pool: string,
   ) {}
@@ -317,7 +329,7 @@ export class FakeRouter {
   held = false;
 
   constructor(
-    private readonly world: FleetWorld,
+    readonly world: FleetWorld,
     readonly name: string,
   ) {}
 

@@ -5,6 +5,7 @@ import {
   type FleetOptions,
   Installation,
   routingTableDocument,
+  theOnlyKey,
   unloadObstacle,
   work,
 } from '@perch/fleet';
@@ -40,6 +41,7 @@ export class RetireReconcile {
       await this.retireDrained(tx, endpoint);
       for (const server of [...new Set(free.map(({ server }) => server))].sort())
         await this.workStore.enqueue(tx, work.server, server);
+      if (free.length > 0) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
       return free.length < leaving.length;
     });
   }
