@@ -47,13 +47,13 @@ export class ControlPlaneClient {
     return parseWith(enrolled, value, 'answer to the enrolment');
   }
 
-  /** The long poll; undefined: nothing new within its time. */
+  /** The long poll; undefined: nothing new within its time. Without `follow` the whole document, as soon as there is one. */
   async desired(
     who: { id: string; token: string },
     follow: { after: number; lineage: string } | undefined,
     signal: AbortSignal,
   ): Promise<DesiredAnswer | undefined> {
-    const query = new URLSearchParams({ wait: String(follow ? pollSeconds : 0) });
+    const query = new URLSearchParams({ wait: String(pollSeconds) });
     if (follow) {
       query.set('after', String(follow.after));
       query.set('lineage', follow.lineage);

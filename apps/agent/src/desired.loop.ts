@@ -74,10 +74,11 @@ export class DesiredLoop {
   private async followOnce(signal: AbortSignal): Promise<void> {
     const newest = this.askWhole ? null : newestDocument(this.held);
     const follow = newest ? { after: newest.revision, lineage: newest.lineage } : undefined;
+    const askedAt = performance.now();
     const answer = await this.session.as((who) => this.client.desired(who, follow, signal));
     if (!answer) {
-      // Without a document to wait behind, the control plane answers at once that it has none.
-      if (!follow) await pause(1_000, signal);
+      // A proxy that does not wait must not turn the long poll into a flood.
+      if (performance.now() - askedAt < firstRetryMs) await pause(firstRetryMs, signal);
       return;
     }
     const next = readAnswer(this.held, answer);

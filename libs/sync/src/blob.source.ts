@@ -1,5 +1,5 @@
 import type { BlobUrls } from '@perch/contracts';
-import { AppError } from '@perch/contracts';
+import { AppError, errorCodeOf } from '@perch/contracts';
 
 /** A file's bytes by their name: SHA-256 and length. */
 export interface Blob {
@@ -14,6 +14,8 @@ export interface BlobSource {
 
 const goodForMs = 10 * 60_000;
 const mostHashes = 200;
+/** Refusals of a whole request that may be meant for one of its hashes. */
+const aboutOne = new Set(['forbidden', 'invalid', 'not_found']);
 
 interface Waiter {
   resolve(url: string): void;
@@ -56,8 +58,15 @@ export class UrlBook {
       const urls = await this.source.urls(group.map(([hash]) => hash));
       for (const [hash, waiters] of group) this.settle(hash, waiters, urls[hash]?.url);
     } catch (error) {
+      if (group.length > 1 && aboutOne.has(errorCodeOf(error))) return this.fetchHalves(group);
       for (const [, waiters] of group) for (const { reject } of waiters) reject(error);
     }
+  }
+
+  /** One hash that may not be asked for must not keep the others from their addresses. */
+  private async fetchHalves(group: [string, Waiter[]][]): Promise<void> {
+    const middle = Math.ceil(group.length / 2);
+    await Promise.all([this.fetchGroup(group.slice(0, middle)), this.fetchGroup(group.slice(middle))]);
   }
 
   private settle(hash: string, waiters: Waiter[], url: string | undefined): void {
