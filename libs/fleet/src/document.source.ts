@@ -31,6 +31,11 @@ export class DocumentSource implements BeforeApplicationShutdown {
     private readonly wakeups: Wakeups,
   ) {}
 
+  /** How many polls wait here now. */
+  get waitingFollowers(): number {
+    return [...this.waiting.values()].reduce((sum, waiters) => sum + waiters.size, 0);
+  }
+
   /** Ends the polls that wait, so that stopping does not take as long as they may. */
   beforeApplicationShutdown(): void {
     this.stopped.abort();
