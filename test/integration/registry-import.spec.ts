@@ -130,6 +130,7 @@ describe.skipIf(reason)('a version from an s3:// URL', () => {
       const url = (await elsewhere.signGet('some/model.plan', new Date(Date.now() + 60_000))).split('?')[0]!;
       const key = new URL(url).pathname.slice(1); // bucket/prefix/some/model.plan
       expect(await importUrl(`s3://${key}`, {}, test)).toMatchObject({ state: 'draft', framework: 'tensorrt' });
+      expect((await test.registry.getVersion('url', 'm', 1)).sizeBytes).toBe(bytes.length);
       await expect(importUrl(`s3://${bucket}/nothing`, {}, test)).rejects.toMatchObject({ code: 'not_found' });
     } finally {
       await test.close();

@@ -7,7 +7,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { Test } from '@nestjs/testing';
 import { LOGGER, silentLogger } from '@perch/platform';
 import { ARTIFACT_STORE, type ArtifactStore, FolderStore, S3Store } from '@perch/registry';
-import { StoreRoutes } from '../../apps/control-plane/src/store-api/store.routes.ts';
+import { StorePath } from '../../apps/control-plane/src/store-api/store.path.ts';
 import { findS3, type RealS3, startS3 } from '../../scripts/real-s3.mjs';
 import { registerRealPart } from './real-parts.ts';
 
@@ -39,7 +39,7 @@ export async function openTestFolder(now?: () => number): Promise<TestStore & { 
   });
   const module = await Test.createTestingModule({
     imports: [NothingModule],
-    providers: [StoreRoutes, { provide: ARTIFACT_STORE, useValue: store }, { provide: LOGGER, useValue: silentLogger }],
+    providers: [StorePath, { provide: ARTIFACT_STORE, useValue: store }, { provide: LOGGER, useValue: silentLogger }],
   }).compile();
   const app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter({ bodyLimit: 1_000 }));
   await app.listen(0, '127.0.0.1');

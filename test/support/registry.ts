@@ -18,7 +18,7 @@ import {
   type StoreOptions,
   SweepService,
 } from '@perch/registry';
-import { StoreRoutes } from '../../apps/control-plane/src/store-api/store.routes.ts';
+import { StorePath } from '../../apps/control-plane/src/store-api/store.path.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
 export const publisher: Actor = { id: 'k1', name: 'ann', role: 'publisher', projects: [], endpoints: [] };
@@ -91,7 +91,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
       DatabaseModule.forRoot(database),
       RegistryModule.forRoot({ store, imports: options.imports }),
     ],
-    providers: [StoreRoutes],
+    providers: [StorePath],
   }).compile();
   const app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter({ bodyLimit: 1_000 }));
   await app.listen(0, '127.0.0.1');

@@ -8,10 +8,12 @@ import {
   AppError,
   type CreateVersionFromUrl,
   createVersionFromUrl,
+  errorCodeOf,
   manifestFile,
   parseWith,
   type Version,
 } from '@perch/contracts';
+import type { CounterMetric } from '@perch/platform';
 import type { S3Store } from './artifacts/s3.store.ts';
 import { type Spooled, spool } from './artifacts/spool.store.ts';
 import { BlobService } from './blob.service.ts';
@@ -30,6 +32,8 @@ export interface ImportOptions {
   /** Where an object waits between its arrival and the store; default the system's temporary folder. */
   folder?: string;
 }
+/** Options, and who counts how imports end. */
+export type ImportSettings = ImportOptions & { outcomes: CounterMetric<'outcome'> };
 export const IMPORT_OPTIONS = Symbol('import options');
 /** Reads `s3://` URLs; undefined: no S3 settings were given. */
 export const S3_SOURCE = Symbol('s3 source');
@@ -40,14 +44,14 @@ const wholeMs = 30 * 60_000;
 /** Registers an object that lies elsewhere: fetched and hashed once into a file of ours, then uploaded like any other. */
 @Injectable()
 export class ImportService {
-  private readonly limits: Required<ImportOptions>;
+  private readonly limits: Required<ImportSettings>;
 
   constructor(
     private readonly uploads: UploadService,
     private readonly completing: CompleteService,
     private readonly blobs: BlobService,
     @Inject(S3_SOURCE) private readonly s3: S3Store | undefined,
-    @Inject(IMPORT_OPTIONS) options: ImportOptions,
+    @Inject(IMPORT_OPTIONS) options: ImportSettings,
   ) {
     this.limits = { ...defaults, ...options };
   }
@@ -57,6 +61,7 @@ export class ImportService {
     const url = new URL(text);
     const path = parseWith(manifestFile.shape.path, wanted ?? pathOfUrl(url), 'import: path');
     const folder = await mkdtemp(join(this.limits.folder, 'perch-import-'));
+    let outcome = 'ok';
     try {
       const file = await this.fetch(url, folder);
       if (sha256 !== undefined && sha256 !== file.sha256)
@@ -69,7 +74,11 @@ export class ImportService {
       if (version.state === 'uploading')
         await this.blobs.fill(version.id, file.sha256, () => createReadStream(file.path));
       return await this.completing.complete(actor, project, name, version.number);
+    } catch (error) {
+      outcome = errorCodeOf(error);
+      throw error;
     } finally {
+      this.limits.outcomes.add({ outcome });
       await rm(folder, { recursive: true, force: true });
     }
   }

@@ -9,7 +9,7 @@ import { BlobService } from './blob.service.ts';
 import { BlobStore } from './blob.store.ts';
 import { BlobVerifyService } from './blob-verify.service.ts';
 import { CompleteService } from './complete.service.ts';
-import { IMPORT_OPTIONS, type ImportOptions, ImportService, S3_SOURCE } from './import.service.ts';
+import { IMPORT_OPTIONS, type ImportOptions, ImportService, type ImportSettings, S3_SOURCE } from './import.service.ts';
 import { ModelEntity } from './model.entity.ts';
 import { ModelStore } from './model.store.ts';
 import { RegistryService } from './registry.service.ts';
@@ -44,6 +44,14 @@ export class RegistryModule {
       inject: [ARTIFACT_STORE],
       useFactory: (opened: ArtifactStore) => s3SourceOf(opened, options.store),
     };
+    const imports = {
+      provide: IMPORT_OPTIONS,
+      inject: [Metrics],
+      useFactory: (metrics: Metrics): ImportSettings => ({
+        ...options.imports,
+        outcomes: metrics.counter('perch_imports_total', 'Registrations from a URL by outcome.', ['outcome']),
+      }),
+    };
     return {
       module: RegistryModule,
       global: true, // endpoints and the internal API ask the one registry there is
@@ -51,7 +59,7 @@ export class RegistryModule {
       providers: [
         store,
         s3Source,
-        { provide: IMPORT_OPTIONS, useValue: options.imports ?? {} },
+        imports,
         ModelStore,
         VersionStore,
         BlobStore,

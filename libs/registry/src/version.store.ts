@@ -67,13 +67,13 @@ export class VersionStore {
     });
   }
 
-  /** The upload under way of the same bytes, else the newest complete version when it holds them. */
+  /** The upload under way of the same bytes, else the newest complete version when it holds them; held against the sweep. */
   async sameBytes(tx: Tx, modelId: string, manifestDigest: string): Promise<number | undefined> {
     const [row] = await tx.query(
       `select number from versions v where model_id = $1 and manifest_digest = $2 and (state = 'uploading' or (
          state in ('draft', 'published')
          and number = (select max(number) from versions where model_id = $1 and state <> 'uploading')))
-       order by state = 'uploading' desc, number desc limit 1`,
+       order by state = 'uploading' desc, number desc limit 1 for update`,
       [modelId, manifestDigest],
     );
     return row?.number;

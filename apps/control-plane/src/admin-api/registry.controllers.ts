@@ -2,17 +2,18 @@ import type { DynamicModule } from '@nestjs/common';
 import { RegistryModule } from '@perch/registry';
 import type { ControlPlaneConfig } from '../control-plane.config.ts';
 import { UploadSweepLoop } from '../loops/upload-sweep.loop.ts';
-import { StoreRoutes } from '../store-api/store.routes.ts';
+import { StorePath } from '../store-api/store.path.ts';
 import { ModelController } from './model.controller.ts';
 import { VersionController } from './version.controller.ts';
 
 export const registryControllers = [ModelController, VersionController];
 /** For the module that imports `registryModule(…)`. */
-export const registryProviders = [StoreRoutes, UploadSweepLoop];
+export const registryProviders = [StorePath, UploadSweepLoop];
 
 /** `publicUrl` is asked when a URL is signed, so it may be the address that is known after listening. */
 export const registryModule = (config: ControlPlaneConfig, publicUrl: () => string): DynamicModule =>
   RegistryModule.forRoot({
+    imports: { reach: config.PERCH_IMPORT_REACH },
     store: {
       url: config.PERCH_STORE_URL,
       publicUrl,

@@ -12,7 +12,10 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { AppError } from '@perch/contracts';
 import type { MultipartStore, MultipartUpload, StoredPart, UploadRef } from './artifact.store.ts';
-import { type S3Calls, secondsUntil } from './s3-calls.ts';
+import { type S3Calls, secondsUntil } from './s3.client.ts';
+
+/** Some servers copy all parts into one file before they answer. */
+const completeMs = 600_000;
 
 export class S3MultipartStore implements MultipartStore {
   constructor(
@@ -61,7 +64,9 @@ export class S3MultipartStore implements MultipartStore {
       ...this.ref(upload),
       MultipartUpload: { Parts: parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: etag })) },
     });
-    await this.calls.run('multipart_complete', `upload of ${upload.key}`, () => this.client.send(command));
+    await this.calls.run('multipart_complete', `upload of ${upload.key}`, () =>
+      this.client.send(command, { requestTimeout: completeMs }),
+    );
   }
 
   async abort(upload: UploadRef): Promise<void> {

@@ -1,4 +1,6 @@
-import { Readable } from 'node:stream';
+import { createHash } from 'node:crypto';
+import { type Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -12,7 +14,7 @@ import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { AppError } from '@perch/contracts';
 import type { Metrics } from '@perch/platform';
 import type { ArtifactStore, ByteRange, KnownBytes, SignedPut, StoredObject } from './artifact.store.ts';
-import { base64OfHex, hexOfBase64, S3Calls, secondsUntil } from './s3-calls.ts';
+import { base64OfHex, hexOfBase64, S3Calls, secondsUntil } from './s3.client.ts';
 import { S3MultipartStore } from './s3-multipart.store.ts';
 
 export interface S3Options {
@@ -28,10 +30,14 @@ export interface S3Options {
   secretAccessKey?: string;
   /** Default: true when an endpoint is given. */
   forcePathStyle?: boolean;
+  /** Up to here our own writes are one PUT (S3 takes none over 5 GiB); default 4 GiB. */
+  largestPutBytes?: number;
 }
 
-/** S3 takes no single PUT over 5 GiB. */
-const largestPutBytes = 4 * 1024 ** 3;
+const mebibyte = 1024 ** 2;
+const gibibyte = 1024 ** 3;
+/** Time for a body: a minute and a second a MiB. */
+const bodyMs = (sizeBytes: number): number => 60_000 + (sizeBytes / mebibyte) * 1_000;
 
 export class S3Store implements ArtifactStore {
   readonly multipart: S3MultipartStore;
@@ -64,18 +70,12 @@ export class S3Store implements ArtifactStore {
   }
 
   async put(key: string, body: Readable, bytes: KnownBytes): Promise<void> {
-    await this.calls.run('put', `object ${key}`, async () => {
-      if (bytes.sizeBytes > largestPutBytes)
-        return new Upload({
-          client: this.client,
-          params: { ...this.at(key), Body: body },
-          partSize: 64 * 1024 ** 2,
-        }).done();
-      const checksum = base64OfHex(bytes.sha256);
-      return this.client.send(
-        new PutObjectCommand({ ...this.at(key), Body: body, ContentLength: bytes.sizeBytes, ChecksumSHA256: checksum }),
-      );
-    });
+    if (bytes.sizeBytes > (this.options.largestPutBytes ?? 4 * gibibyte)) return this.putInParts(key, body, bytes);
+    const checksum = base64OfHex(bytes.sha256);
+    const at = { ...this.at(key), ContentLength: bytes.sizeBytes, ChecksumSHA256: checksum };
+    await this.calls.run('put', `object ${key}`, () =>
+      this.client.send(new PutObjectCommand({ ...at, Body: body }), { requestTimeout: bodyMs(bytes.sizeBytes) }),
+    );
   }
 
   async putIfAbsent(key: string, body: Uint8Array): Promise<boolean> {
@@ -100,6 +100,11 @@ export class S3Store implements ArtifactStore {
     );
   }
 
+  onApplicationShutdown(): void {
+    this.client.destroy();
+    this.signer.destroy();
+  }
+
   /** An object of any bucket that our credentials may read. */
   async readFrom(bucket: string, key: string, range?: ByteRange): Promise<Readable> {
     const command = new GetObjectCommand({
@@ -111,6 +116,25 @@ export class S3Store implements ArtifactStore {
     const found = await this.calls.find('get', name, [404], () => this.client.send(command));
     if (!found?.Body) throw new AppError('not_found', `${name} is not in the store`);
     return found.Body as Readable;
+  }
+
+  /** The store hashes parts only, so the whole is hashed on its way. */
+  private async putInParts(key: string, body: Readable, bytes: KnownBytes): Promise<void> {
+    const hash = createHash('sha256');
+    let sizeBytes = 0;
+    const counted = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        hash.update(chunk);
+        sizeBytes += chunk.length;
+        done(null, chunk);
+      },
+    });
+    const params = { ...this.at(key), Body: counted };
+    const upload = new Upload({ client: this.client, params, partSize: 64 * mebibyte });
+    await this.calls.run('put', `object ${key}`, () => Promise.all([pipeline(body, counted), upload.done()]));
+    if (sizeBytes === bytes.sizeBytes && hash.digest('hex') === bytes.sha256) return;
+    await this.delete(key);
+    throw new AppError('integrity', `object ${key}: the body does not have SHA-256 ${bytes.sha256}`);
   }
 
   private key(key: string): string {
@@ -133,5 +157,10 @@ const clientConfig = (options: S3Options, endpoint: string | undefined): S3Clien
   responseChecksumValidation: 'WHEN_REQUIRED',
   maxAttempts: 3,
   logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} }, // what matters is thrown and counted
-  requestHandler: { connectionTimeout: 3_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
+  requestHandler: {
+    connectionTimeout: 3_000,
+    requestTimeout: 30_000,
+    socketTimeout: 600_000,
+    throwOnRequestTimeout: true,
+  },
 });

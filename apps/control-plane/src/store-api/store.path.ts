@@ -26,7 +26,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 
 /** Serves the signed URLs of the folder store: no keys, no JSON, only what each URL was signed for. With S3 it serves nothing. */
 @Injectable()
-export class StoreRoutes implements OnModuleInit {
+export class StorePath implements OnModuleInit {
   constructor(
     @Inject(ARTIFACT_STORE) private readonly store: ArtifactStore,
     @Inject(LOGGER) private readonly logger: Logger,

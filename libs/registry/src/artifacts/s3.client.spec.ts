@@ -1,7 +1,7 @@
 import { AppError } from '@perch/contracts';
 import { Metrics } from '@perch/platform';
 import { describe, expect, it } from 'vitest';
-import { base64OfHex, hexOfBase64, S3Calls, secondsUntil } from './s3-calls.ts';
+import { base64OfHex, hexOfBase64, S3Calls, secondsUntil } from './s3.client.ts';
 
 const failing = (status: number | undefined) => () =>
   Promise.reject(
