@@ -105,6 +105,17 @@ export class AdminClient {
     return this.exchange(`${base}${path}`, 'POST', all, body, timeoutMs);
   }
 
+  /** Whether the context's router would serve the endpoint now; undefined: the context names none, or it does not answer. */
+  async routerServes(endpoint: string): Promise<boolean | undefined> {
+    const { routerUrl, apiKey } = this.target;
+    if (!routerUrl) return undefined;
+    const headers: Record<string, string> = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
+    const url = `${routerUrl}/v2/models/${encodeURIComponent(endpoint)}/ready`;
+    const answer = await this.exchange(url, 'GET', headers, undefined, 2_000).catch(() => undefined);
+    if (!answer || [401, 403].includes(answer.status)) return undefined;
+    return answer.status === 200;
+  }
+
   /** Any URL, read whole (health pages, metrics). */
   probe(url: string, timeoutMs = 5_000): Promise<RawAnswer> {
     return this.exchange(url, 'GET', {}, undefined, timeoutMs);

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
 import { runCli } from './program.ts';
 
-process.exitCode = await runCli(process.argv.slice(2));
+// Said outright: a standard input that somebody keeps open must not keep a finished command alive.
+process.exit(await runCli(process.argv.slice(2)));

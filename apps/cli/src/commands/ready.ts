@@ -28,7 +28,10 @@ export async function waitReady(client: AdminClient, wished: Endpoint, limitMs: 
           'upstream',
           `endpoint ${wished.name}, version ${failed.version}: ${failed.reason ?? message}`,
         );
-      return { done: seen && phase === 'ready', standing: `${phase} (${reason}): ${message}` };
+      if (!seen || phase !== 'ready') return { done: false, standing: `${phase} (${reason}): ${message}` };
+      // The routing table is on its way: ready means that the next request is served.
+      const served = await client.routerServes(wished.name);
+      return { done: served !== false, standing: 'ready; the router has not taken the table yet' };
     },
     limitMs,
     `endpoint ${wished.name} ready`,
