@@ -97,6 +97,13 @@ describe('models and versions over the admin API', () => {
     expect((await plane.call('GET', `${versions}/first`)).status).toBe(400);
   });
 
+  it('are swept by a loop of their own', async () => {
+    const metrics = async () => (await fetch(`${plane.address}/metrics`)).text();
+    await expect
+      .poll(metrics, { timeout: 10_000 })
+      .toContain('perch_loop_runs_total{loop="upload-sweep",outcome="ok"}');
+  });
+
   it('serve nothing without a signature', async () => {
     for (const path of ['/store/v1/blobs/x/y', '/store/v1/../../etc/passwd', '/store/v1/%2e%2e/%2e%2e/etc/passwd'])
       expect([403, 404]).toContain((await fetch(`${plane.address}${path}`)).status);

@@ -25,6 +25,11 @@ describe('addressReach', () => {
     ['::ffff:169.254.169.254', 'never'],
     ['::ffff:a9fe:a9fe', 'never'],
     ['::ffff:10.0.0.1', 'private'],
+    ['64:ff9b::a9fe:a9fe', 'never'],
+    ['64:ff9b::169.254.169.254', 'never'],
+    ['64:ff9b::808:808', 'public'],
+    ['2002:a9fe:a9fe::1', 'never'],
+    ['2002:a00:1::', 'private'],
   ])('%s is %s', (address, reach) => expect(addressReach(address)).toBe(reach));
 });
 

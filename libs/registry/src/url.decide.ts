@@ -7,11 +7,13 @@ const octets = (text: string): number[] | undefined => {
     : undefined;
 };
 
-/** IPv4 inside IPv6 (`::ffff:a.b.c.d`, also in hex) is judged as what it is. */
+/** IPv4 inside IPv6 (mapped, or behind a NAT64 or 6to4 gateway) is judged as what it is. */
 function embeddedV4(address: string): string | undefined {
-  const dotted = /^::(?:ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  const dotted = /^(?:::(?:ffff:)?|64:ff9b::)(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (dotted) return dotted[1];
-  const hex = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address);
+  const hex =
+    /^(?:::ffff:|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address) ??
+    /^2002:([0-9a-f]{1,4}):([0-9a-f]{1,4}):/i.exec(address);
   if (!hex) return undefined;
   const [high, low] = [Number.parseInt(hex[1] as string, 16), Number.parseInt(hex[2] as string, 16)];
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');

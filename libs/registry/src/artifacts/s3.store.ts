@@ -36,6 +36,8 @@ export interface S3Options {
 
 const mebibyte = 1024 ** 2;
 const gibibyte = 1024 ** 3;
+/** For calls of a few bytes: some are made while a row is locked. */
+const shortMs = 5_000;
 /** Time for a body: a minute and a second a MiB. */
 const bodyMs = (sizeBytes: number): number => 60_000 + (sizeBytes / mebibyte) * 1_000;
 
@@ -80,13 +82,17 @@ export class S3Store implements ArtifactStore {
 
   async putIfAbsent(key: string, body: Uint8Array): Promise<boolean> {
     const command = new PutObjectCommand({ ...this.at(key), Body: body, IfNoneMatch: '*' });
-    const done = await this.calls.find('put_if_absent', `object ${key}`, [412, 409], () => this.client.send(command));
+    const done = await this.calls.find('put_if_absent', `object ${key}`, [412, 409], () =>
+      this.client.send(command, { requestTimeout: shortMs }),
+    );
     return done !== undefined;
   }
 
   async head(key: string): Promise<StoredObject | undefined> {
     const command = new HeadObjectCommand({ ...this.at(key), ChecksumMode: 'ENABLED' });
-    const found = await this.calls.find('head', `object ${key}`, [404], () => this.client.send(command));
+    const found = await this.calls.find('head', `object ${key}`, [404], () =>
+      this.client.send(command, { requestTimeout: shortMs }),
+    );
     return found && { sizeBytes: found.ContentLength ?? 0, sha256: hexOfBase64(found.ChecksumSHA256) };
   }
 
