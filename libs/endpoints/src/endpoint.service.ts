@@ -8,9 +8,9 @@ import {
   type EndpointSpec,
 } from '@perch/contracts';
 import { Transactions, type Tx } from '@perch/platform/database';
-import { EndpointChange, unknownEndpoint } from './endpoint.change.ts';
 import type { EndpointRow } from './endpoint.store.ts';
-import { viewEndpoint } from './endpoint.view.ts';
+import { EndpointChangeService, unknownEndpoint } from './endpoint-change.service.ts';
+import { viewEndpoint } from './endpoint-view.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { diffSpecs, effectOf } from './spec.diff.ts';
 import { parseSpec } from './spec.plan.ts';
@@ -30,7 +30,7 @@ export class EndpointService {
   constructor(
     private readonly transactions: Transactions,
     private readonly stores: EndpointsStore,
-    private readonly change: EndpointChange,
+    private readonly change: EndpointChangeService,
     private readonly wanted: WantedObserve,
   ) {}
 

@@ -1,10 +1,10 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { DeploymentStore } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
-import { EndpointChange } from './endpoint.change.ts';
 import { EndpointReconcile } from './endpoint.reconcile.ts';
 import { EndpointService } from './endpoint.service.ts';
 import { EndpointStore } from './endpoint.store.ts';
+import { EndpointChangeService } from './endpoint-change.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
@@ -14,7 +14,7 @@ import { WantedObserve } from './wanted.observe.ts';
 const parts = [
   DeploymentStore,
   EndpointApply,
-  EndpointChange,
+  EndpointChangeService,
   EndpointReconcile,
   EndpointService,
   EndpointStore,

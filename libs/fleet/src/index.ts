@@ -4,10 +4,10 @@ export { DocumentSource } from './document.source.ts';
 export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';
 export { EnrolmentService } from './enrolment.service.ts';
 export { FleetModule } from './fleet.module.ts';
-export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './fleet.options.ts';
 export { FleetStore } from './fleet.store.ts';
 export { Installation, type InstallationState } from './installation.service.ts';
 export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
+export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 export {
   type CurrentPlacement,
   type PlacementPlan,

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { systemActor } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
-import { FLEET_OPTIONS, type FleetOptions } from './fleet.options.ts';
 import { FleetStore } from './fleet.store.ts';
+import { FLEET_OPTIONS, type FleetOptions } from './options.ts';
 import { theOnlyKey, work } from './work.ts';
 
 /** Longer than any pause between two sweeps: nobody was watching meanwhile (all stopped, or the database was restored). */

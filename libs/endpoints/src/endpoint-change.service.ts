@@ -23,7 +23,7 @@ export interface Put {
 
 /** Writes generations: one transaction a change, compare-and-set, with actor, reason and a look at what follows. */
 @Injectable()
-export class EndpointChange {
+export class EndpointChangeService {
   constructor(
     private readonly transactions: Transactions,
     private readonly stores: EndpointsStore,
