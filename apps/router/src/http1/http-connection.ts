@@ -1,19 +1,20 @@
 import type { Socket } from 'node:net';
-import { ChunkedBody } from '@perch/triton/inference';
+import { type Cancellation, ChunkedBody } from '@perch/triton/inference';
 import { type HttpReply, headText, textReply } from './reply-text.ts';
 import { HeadFault, parseRequestHead, type RequestHead } from './request-head.ts';
 
 /** One request while it is answered. */
-export interface HttpExchange {
+export interface HttpExchange extends Cancellation {
   readonly head: RequestHead;
   /** The body in the pieces it came in; complete when `answer` is called. */
   body: Buffer[];
   bodyBytes: number;
   /** `performance.now()` when the head was complete. */
   readonly startedAt: number;
+  /** Whatever the application keeps between `admit` and `answer`. */
+  context: unknown;
   /** Aborts when the client goes away; made on first use, since most requests never need it. */
   readonly signal: AbortSignal;
-  readonly clientGone: boolean;
   /** Answers; later calls, and calls after the client left, do nothing. */
   reply(reply: HttpReply): void;
 }
@@ -44,9 +45,12 @@ const headEnd = Buffer.from('\r\n\r\n');
 class Exchange implements HttpExchange {
   body: Buffer[] = [];
   bodyBytes = 0;
+  context: unknown;
   readonly startedAt = performance.now();
   readonly head: RequestHead;
-  clientGone = false;
+  /** The client went away. */
+  cancelled = false;
+  onCancel: (() => void) | undefined;
   private readonly connection: HttpConnection;
   private controller: AbortController | undefined;
 
@@ -57,7 +61,7 @@ class Exchange implements HttpExchange {
 
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
-    if (this.clientGone) this.controller.abort();
+    if (this.cancelled) this.controller.abort();
     return this.controller.signal;
   }
 
@@ -66,8 +70,9 @@ class Exchange implements HttpExchange {
   }
 
   leave(): void {
-    this.clientGone = true;
+    this.cancelled = true;
     this.controller?.abort();
+    this.onCancel?.();
   }
 }
 
@@ -186,8 +191,11 @@ export class HttpConnection {
     this.phase = 'body';
     const admitted = this.owner.application.admit(exchange);
     if (typeof admitted !== 'number') {
-      if (head.contentLength === 0) this.phase = 'answer'; // nothing left unread: the connection may go on
-      this.held = rest;
+      const size = head.contentLength ?? Number.POSITIVE_INFINITY;
+      if (size <= (rest?.length ?? 0)) {
+        this.phase = 'answer'; // nothing of it left unread: the connection may go on
+        this.held = rest && rest.length > size ? rest.subarray(size) : undefined;
+      }
       return this.finish(exchange, admitted);
     }
     this.limitBytes = admitted;

@@ -72,7 +72,7 @@ export class ConnectionPool implements ConnectionOwner {
 
   private wait(exchange: Exchange): Promise<RawReply> {
     return new Promise((resolve, reject) => {
-      const { timeoutMs, signal } = exchange.options;
+      const { timeoutMs, cancellation } = exchange.options;
       const leave = (fault: TritonFault) => {
         this.waiting.splice(this.waiting.indexOf(entry), 1);
         settle();
@@ -84,9 +84,9 @@ export class ConnectionPool implements ConnectionOwner {
       const cancel = () => leave(new TritonFault('cancelled', exchange.tried, 'cancelled by the caller'));
       const settle = () => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', cancel);
+        if (cancellation) cancellation.onCancel = undefined;
       };
-      signal?.addEventListener('abort', cancel, { once: true });
+      if (cancellation) cancellation.onCancel = cancel;
       const entry: Waiting = {
         exchange,
         deadlineAt: performance.now() + timeoutMs,

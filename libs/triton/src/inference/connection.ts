@@ -74,11 +74,11 @@ export class Connection {
     return new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
-      const { timeoutMs, signal } = exchange.options;
+      const { timeoutMs, cancellation } = exchange.options;
       this.timer = setTimeout(this.expire, timeoutMs);
-      if (signal) {
-        if (signal.aborted) return this.cancel();
-        signal.addEventListener('abort', this.cancel, { once: true });
+      if (cancellation) {
+        if (cancellation.cancelled) return this.cancel();
+        cancellation.onCancel = this.cancel;
       }
       this.write(exchange);
     });
@@ -125,7 +125,8 @@ export class Connection {
 
   private settle(): void {
     clearTimeout(this.timer);
-    this.exchange?.options.signal?.removeEventListener('abort', this.cancel);
+    const cancellation = this.exchange?.options.cancellation;
+    if (cancellation) cancellation.onCancel = undefined;
     this.exchange = undefined;
   }
 

@@ -23,10 +23,17 @@ export class GrpcTransport implements InferenceTransport {
 
   async infer(server: InferenceServer, request: InferRequest, options: CallOptions): Promise<InferResponse> {
     const tried = `infer of ${request.modelName} on ${server.grpc}`;
+    const { timeoutMs, cancellation } = options;
+    const controller = new AbortController();
+    if (cancellation?.cancelled) controller.abort();
+    else if (cancellation) cancellation.onCancel = () => controller.abort();
     try {
-      return await callUnary(this.channelOf(server.grpc), inferMethod, request, options);
+      const { signal } = controller;
+      return await callUnary(this.channelOf(server.grpc), inferMethod, request, { timeoutMs, signal });
     } catch (error) {
       throw this.faultOf(error, tried);
+    } finally {
+      if (cancellation) cancellation.onCancel = undefined;
     }
   }
 

@@ -3,4 +3,11 @@ export { ChunkedBody } from './chunked-body.ts';
 export { ConnectionFault, type Reached } from './connection-fault.ts';
 export { GrpcTransport } from './grpc.client.ts';
 export { HttpTransport } from './http.client.ts';
-export type { CallOptions, ForwardReply, ForwardRequest, InferenceServer, InferenceTransport } from './transport.ts';
+export type {
+  CallOptions,
+  Cancellation,
+  ForwardReply,
+  ForwardRequest,
+  InferenceServer,
+  InferenceTransport,
+} from './transport.ts';

@@ -6,11 +6,20 @@ export interface InferenceServer {
   grpc: string;
 }
 
+/**
+ * What a caller cancels with: whoever carries out the call sets `onCancel` and clears it when done. A bare slot, since an
+ * AbortSignal and its listener would cost more than all the rest of a small call's bookkeeping.
+ */
+export interface Cancellation {
+  readonly cancelled: boolean;
+  onCancel: (() => void) | undefined;
+}
+
 export interface CallOptions {
   /** Milliseconds from now; must be above 0. */
   timeoutMs: number;
   /** Ends the call with fault `cancelled`; over HTTP by closing the connection, since Triton has no other way there. */
-  signal?: AbortSignal;
+  cancellation?: Cancellation;
 }
 
 /** A request of `/v2/models/<model>…` handed on as it stands, with another model name. */

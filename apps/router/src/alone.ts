@@ -1,0 +1,24 @@
+import type { Logger, Stoppable } from '@perch/platform';
+import { ControlSide } from './control/control-side.ts';
+import type { RouterConfig } from './router.config.ts';
+import { startServing } from './serve-program.ts';
+import type { FileReader } from './serving/processing.store.ts';
+import { Serving } from './serving/serving.ts';
+
+/** One process that serves and follows the control plane. */
+export async function startAlone(config: RouterConfig, logger: Logger): Promise<Stoppable> {
+  const files: FileReader = { read: (sha256, size) => control.files.read(sha256, size) };
+  const serving = new Serving(config.transport, files, logger);
+  const { tables } = serving;
+  const control = new ControlSide(
+    config,
+    (effective) => tables.apply(effective),
+    () => [tables.state()],
+    logger,
+  );
+  const collect = () => [serving.snapshot()];
+  await control.start();
+  const { app, address } = await startServing({ config, logger, serving, control, collect });
+  logger.info('listening', { address });
+  return app;
+}

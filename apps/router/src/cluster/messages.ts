@@ -1,0 +1,16 @@
+import type { MetricFamily } from '../metrics/snapshot.ts';
+import type { WorkerState } from '../serving/serving-tables.ts';
+
+/** What the first process of a router tells its workers. `table`: a new one lies on disk; `stop`: answer what is in hand and end. */
+export type ToWorker =
+  | { kind: 'table' }
+  | { kind: 'stop' }
+  | { kind: 'count'; id: number }
+  | { kind: 'counts'; id: number; snapshots: MetricFamily[][] };
+
+/** What a worker tells. `scrape`: somebody reads /metrics here, tell me everybody's counts. */
+export type FromWorker =
+  | { kind: 'listening'; address: string }
+  | { kind: 'state'; state: WorkerState }
+  | { kind: 'scrape'; id: number }
+  | { kind: 'counted'; id: number; families: MetricFamily[] };

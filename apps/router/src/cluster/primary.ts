@@ -1,0 +1,117 @@
+import cluster, { type Worker } from 'node:cluster';
+import type { Logger, Stoppable } from '@perch/platform';
+import { ControlSide } from '../control/control-side.ts';
+import type { MetricFamily } from '../metrics/snapshot.ts';
+import type { RouterConfig } from '../router.config.ts';
+import type { WorkerState } from '../serving/serving-tables.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
+
+const noTable: WorkerState = { lineage: null, revision: -1, inFlight: {}, problems: {}, held: false };
+const countLimitMs = 1_000;
+const forkAgainMs = 1_000;
+const stopLimitMs = 28_000;
+
+interface Count {
+  waiting: Set<number>;
+  snapshots: MetricFamily[][];
+  done: () => void;
+}
+
+/** The first process of a router with several workers: follows the control plane and keeps the workers running, serves nothing. */
+export class RouterPrimary implements Stoppable {
+  private readonly config: RouterConfig;
+  private readonly logger: Logger;
+  private readonly control: ControlSide;
+  private readonly states = new Map<number, WorkerState>();
+  private readonly counts = new Map<number, Count>();
+  private nextCount = 1;
+  private stopping = false;
+
+  constructor(config: RouterConfig, logger: Logger) {
+    this.config = config;
+    this.logger = logger;
+    const deliver = async () => this.tellAll({ kind: 'table' });
+    this.control = new ControlSide(config, deliver, () => [...this.states.values()], logger);
+  }
+
+  /** Resolves when every worker listens. */
+  async start(): Promise<void> {
+    await this.control.start();
+    const addresses = await Promise.all(Array.from({ length: this.config.workers }, () => this.fork()));
+    this.logger.info('listening', { address: addresses[0], workers: this.config.workers });
+  }
+
+  async close(): Promise<void> {
+    this.stopping = true;
+    await Promise.all(this.workers().map((worker) => this.stopWorker(worker)));
+    await this.control.stop();
+  }
+
+  private workers(): Worker[] {
+    return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  }
+
+  private tellAll(message: ToWorker): void {
+    for (const worker of this.workers()) if (worker.isConnected()) worker.send(message);
+  }
+
+  private fork(): Promise<string> {
+    const worker = cluster.fork();
+    this.states.set(worker.id, noTable);
+    return new Promise((resolve) => {
+      worker.on('message', (message: FromWorker) => {
+        if (message.kind === 'listening') resolve(message.address);
+        else this.hear(worker, message);
+      });
+      worker.on('error', (error) => this.logger.error('worker failed', { error }));
+      worker.on('exit', (code, signal) => {
+        this.states.delete(worker.id);
+        if (this.stopping) return;
+        this.logger.error('worker ended and is started again', { code, signal });
+        setTimeout(() => {
+          if (!this.stopping) void this.fork();
+        }, forkAgainMs);
+      });
+    });
+  }
+
+  private hear(worker: Worker, message: FromWorker): void {
+    if (message.kind === 'state') this.states.set(worker.id, message.state);
+    if (message.kind === 'scrape') void this.answerScrape(worker, message.id);
+    if (message.kind !== 'counted') return;
+    const count = this.counts.get(message.id);
+    if (!count) return;
+    count.snapshots.push(message.families);
+    count.waiting.delete(worker.id);
+    if (count.waiting.size === 0) count.done();
+  }
+
+  private async answerScrape(worker: Worker, scrape: number): Promise<void> {
+    const id = this.nextCount++;
+    const snapshots: MetricFamily[][] = [];
+    await new Promise<void>((resolve) => {
+      const limit = setTimeout(resolve, countLimitMs);
+      const done = () => {
+        clearTimeout(limit);
+        resolve();
+      };
+      this.counts.set(id, { waiting: new Set(this.workers().map((one) => one.id)), snapshots, done });
+      this.tellAll({ kind: 'count', id });
+    });
+    this.counts.delete(id);
+    if (worker.isConnected()) worker.send({ kind: 'counts', id: scrape, snapshots } satisfies ToWorker);
+  }
+
+  private stopWorker(worker: Worker): Promise<void> {
+    return new Promise((resolve) => {
+      if (worker.isDead()) return resolve();
+      const limit = setTimeout(() => worker.process.kill('SIGKILL'), stopLimitMs);
+      worker.once('exit', () => {
+        clearTimeout(limit);
+        resolve();
+      });
+      if (worker.isConnected()) worker.send({ kind: 'stop' } satisfies ToWorker);
+      else worker.process.kill('SIGTERM');
+    });
+  }
+}

@@ -1,0 +1,61 @@
+import { AppError } from '@perch/contracts';
+import { resolveServe } from '@perch/routing';
+import type { InferenceTransport } from '@perch/triton/inference';
+import type { HttpExchange, HttpReply } from './http1/index.ts';
+import { Call } from './serving/call.ts';
+import type { CustomStats } from './serving/custom-stats.ts';
+import type { Dispatch } from './serving/dispatch.ts';
+import type { KeyRing } from './serving/key-ring.ts';
+import { namedTensors, tensorsByName } from './tensors.ts';
+
+/** `POST /serve/<endpoint>[/<version>]`: JSON in, JSON out, through the endpoint's processing. */
+export class InferencePath {
+  readonly shape = 'serve';
+  private readonly dispatch: Dispatch;
+  private readonly transport: InferenceTransport;
+  private readonly keys: KeyRing;
+  private readonly custom: CustomStats;
+
+  constructor(dispatch: Dispatch, transport: InferenceTransport, keys: KeyRing, custom: CustomStats) {
+    this.dispatch = dispatch;
+    this.transport = transport;
+    this.keys = keys;
+    this.custom = custom;
+  }
+
+  /** Finds the endpoint and checks the key, before the body is read. `path` is decoded and begins behind `/serve/`. */
+  open(exchange: HttpExchange, path: string, requestId: string): Call {
+    if (exchange.head.method !== 'POST') throw new AppError('invalid', `send POST, not ${exchange.head.method}`);
+    const table = this.dispatch.table();
+    const found = resolveServe(table, path);
+    if (!found) throw new AppError('not_found', `there is no endpoint ${path}`);
+    this.keys.check(table, exchange.head.headers['authorization'], found.route);
+    return new Call(exchange, requestId, found.route, found.version, this.custom);
+  }
+
+  /** Chooses the arm, preprocesses, infers on a server that takes it, postprocesses. */
+  async answer(call: Call): Promise<HttpReply> {
+    const contentType = call.exchange.head.headers['content-type'];
+    this.dispatch.chooseArm(call);
+    for (;;) {
+      const { arm } = call;
+      const { inputs, carry } = await arm.processing.preprocess(call.body(), contentType, call);
+      call.passedStage('preprocess');
+      const request = { modelName: arm.target.tritonModel, inputs: namedTensors(inputs) };
+      const answer = await this.dispatch.run(call, (server, options) => this.transport.infer(server, request, options));
+      if (answer) {
+        call.passedStage('infer');
+        const value = await arm.processing.postprocess(tensorsByName(answer), carry, call);
+        call.passedStage('postprocess');
+        return jsonReply(value, arm.replyLines);
+      }
+      await this.dispatch.elsewhere(call);
+    }
+  }
+}
+
+/** `value` is a JSON value, or a Buffer that is JSON text already. */
+function jsonReply(value: unknown, headerLines: string): HttpReply {
+  const body = Buffer.isBuffer(value) ? [value] : (JSON.stringify(value) ?? 'null');
+  return { status: 200, contentType: 'application/json', headerLines, body };
+}

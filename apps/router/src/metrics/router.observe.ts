@@ -1,0 +1,146 @@
+import { durationBuckets } from '@perch/platform';
+import type { CustomStats } from '../serving/custom-stats.ts';
+import type { DeploymentStore } from '../serving/deployment.store.ts';
+import type { Dispatch } from '../serving/dispatch.ts';
+import { type ArmStats, stages } from '../serving/request-stats.ts';
+import type { RouterStats } from '../serving/router-stats.ts';
+import type { ServingTables } from '../serving/serving-tables.ts';
+import { labelText, type MetricFamily } from './snapshot.ts';
+
+export interface Observed {
+  tables: ServingTables;
+  deployments: DeploymentStore;
+  dispatch: Dispatch;
+  stats: RouterStats;
+  custom: CustomStats;
+}
+
+type Samples = MetricFamily['samples'];
+
+function requestSamples(arms: readonly ArmStats[]): Samples {
+  return arms.flatMap(({ labels, outcomes }) =>
+    [...outcomes].map(([outcome, count]): [string, number] => [
+      `perch_router_requests_total{${labelText({ ...labels, outcome })}}`,
+      count,
+    ]),
+  );
+}
+
+function durationSamples(arms: readonly ArmStats[]): Samples {
+  const samples: Samples = [];
+  for (const { labels, buckets, sumMs } of arms) {
+    const text = labelText(labels);
+    let count = 0;
+    durationBuckets.forEach((limit, index) => {
+      count += buckets[index]!;
+      samples.push([`perch_router_request_duration_seconds_bucket{${text},le="${limit}"}`, count]);
+    });
+    count += buckets[durationBuckets.length]!;
+    samples.push([`perch_router_request_duration_seconds_bucket{${text},le="+Inf"}`, count]);
+    samples.push([`perch_router_request_duration_seconds_sum{${text}}`, sumMs / 1_000]);
+    samples.push([`perch_router_request_duration_seconds_count{${text}}`, count]);
+  }
+  return samples;
+}
+
+const stageSamples = (arms: readonly ArmStats[]): Samples =>
+  arms.flatMap(({ labels, stageMs }) =>
+    stages.map((stage, index): [string, number] => [
+      `perch_router_stage_seconds_total{${labelText({ ...labels, stage })}}`,
+      stageMs[index]! / 1_000,
+    ]),
+  );
+
+const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'count'): Samples =>
+  [...custom.series.values()].map((one): [string, number] => [
+    `${series}{${labelText({ ...one.arm, name: one.name, kind: one.kind })}}`,
+    one[value],
+  ]);
+
+interface Figure {
+  name: string;
+  help: string;
+  type: MetricFamily['type'];
+  merge?: MetricFamily['merge'];
+  read(observed: Observed): Samples | number;
+}
+
+const armsOf = ({ deployments }: Observed): ArmStats[] => [...deployments.stats.values()];
+
+const inFlight = ({ tables }: Observed): number =>
+  [...(tables.current?.deployments.values() ?? [])].reduce((sum, deployment) => sum + deployment.gauge.inFlight, 0);
+
+const figures: Figure[] = [
+  {
+    name: 'perch_router_requests_total',
+    help: 'Requests by their outcome: ok or an error code.',
+    type: 'counter',
+    read: (observed) => requestSamples(armsOf(observed)),
+  },
+  {
+    name: 'perch_router_request_duration_seconds',
+    help: 'From the complete body to the reply.',
+    type: 'histogram',
+    read: (observed) => durationSamples(armsOf(observed)),
+  },
+  {
+    name: 'perch_router_stage_seconds_total',
+    help: 'Time spent in each stage.',
+    type: 'counter',
+    read: (observed) => stageSamples(armsOf(observed)),
+  },
+  {
+    name: 'perch_router_refused_total',
+    help: 'Requests refused before a version was chosen.',
+    type: 'counter',
+    read: ({ stats }) =>
+      [...stats.refusals].map(([code, count]) => [`perch_router_refused_total{${labelText({ code })}}`, count]),
+  },
+  {
+    name: 'perch_router_retries_total',
+    help: 'Tries on another server.',
+    type: 'counter',
+    read: ({ dispatch }) => dispatch.retries,
+  },
+  { name: 'perch_router_requests_in_flight', help: 'Requests in hand.', type: 'gauge', read: inFlight },
+  {
+    name: 'perch_router_requests_waiting',
+    help: 'Requests that wait for a ready server.',
+    type: 'gauge',
+    read: ({ dispatch }) => dispatch.waiting.size,
+  },
+  {
+    name: 'perch_router_servers_out_of_use',
+    help: 'Pairs of model and server that get no requests for now.',
+    type: 'gauge',
+    merge: 'max',
+    read: ({ deployments }) => deployments.outOfUse(),
+  },
+  {
+    name: 'perch_router_table_revision',
+    help: 'Revision of the routing table in force; -1 before the first.',
+    type: 'gauge',
+    merge: 'min',
+    read: ({ tables }) => tables.current?.revision ?? -1,
+  },
+  {
+    name: 'perch_processing_samples_total',
+    help: 'Calls of observe, count and flag by processing modules.',
+    type: 'counter',
+    read: ({ custom }) => customSamples(custom, 'perch_processing_samples_total', 'count'),
+  },
+  {
+    name: 'perch_processing_value_total',
+    help: 'Sum of the values given in those calls.',
+    type: 'counter',
+    read: ({ custom }) => customSamples(custom, 'perch_processing_value_total', 'sum'),
+  },
+];
+
+/** Everything this process has counted, read at a scrape. */
+export function observeRouter(observed: Observed): MetricFamily[] {
+  return figures.map(({ name, help, type, merge = 'sum', read }) => {
+    const value = read(observed);
+    return { name, help, type, merge, samples: typeof value === 'number' ? [[name, value]] : value };
+  });
+}

@@ -1,0 +1,137 @@
+import { AppError } from '@perch/contracts';
+import { mayCall } from '@perch/routing';
+import type { ForwardReply, InferenceTransport } from '@perch/triton/inference';
+import type { HttpExchange, HttpReply } from './http1/index.ts';
+import { renameDocument, renameInferReply } from './oip-names.ts';
+import { type OipAction, readOipTarget } from './oip-target.ts';
+import { Call } from './serving/call.ts';
+import type { CustomStats } from './serving/custom-stats.ts';
+import type { Dispatch } from './serving/dispatch.ts';
+import type { KeyRing } from './serving/key-ring.ts';
+
+/** Headers of the request that mean something to the model server. */
+const passedOn = ['content-type', 'content-encoding', 'inference-header-content-length', 'traceparent', 'tracestate'];
+
+const json = (value: unknown, headerLines = ''): HttpReply => ({
+  status: 200,
+  contentType: 'application/json',
+  headerLines,
+  body: JSON.stringify(value),
+});
+const empty = (status: number): HttpReply => ({ status, contentType: '', headerLines: '', body: '' });
+
+/** The Open Inference Protocol over HTTP: tensors pass as they are, processing is not applied, the split is. */
+export class OipPath {
+  readonly shape = 'oip';
+  private readonly dispatch: Dispatch;
+  private readonly transport: InferenceTransport;
+  private readonly keys: KeyRing;
+  private readonly custom: CustomStats;
+
+  constructor(dispatch: Dispatch, transport: InferenceTransport, keys: KeyRing, custom: CustomStats) {
+    this.dispatch = dispatch;
+    this.transport = transport;
+    this.keys = keys;
+    this.custom = custom;
+  }
+
+  /** Answers what needs no model server; undefined for the rest. `path` begins with `/v2`. */
+  answerHere({ head }: HttpExchange, path: string): HttpReply | undefined {
+    if (path === '/v2/health/live') return empty(200);
+    if (path === '/v2/health/ready') return empty(this.dispatch.ready ? 200 : 400);
+    if (path === '/v2' && head.method === 'GET')
+      return json({
+        name: 'perch',
+        version: '0.1.0',
+        extensions: ['binary_tensor_data', 'model_configuration', 'statistics'],
+      });
+    if (path === '/v2/repository/index' && head.method === 'POST')
+      return json(this.index(head.headers['authorization']));
+    return undefined;
+  }
+
+  /** Finds the endpoint and checks the key, before the body is read. */
+  open(exchange: HttpExchange, path: string, requestId: string): Call & { action: OipAction } {
+    const { method, headers } = exchange.head;
+    const target = path.startsWith('/v2/models/') ? readOipTarget(path.slice(11)) : undefined;
+    if (!target) throw new AppError('not_found', 'Not Found');
+    const wanted = target.action === '/infer' ? 'POST' : 'GET';
+    if (method !== wanted)
+      throw new AppError('invalid', `${target.action.slice(1) || 'metadata'} wants ${wanted}, not ${method}`);
+    const table = this.dispatch.table();
+    const route = table.endpoints.get(target.endpoint);
+    if (!route) throw new AppError('not_found', `Request for unknown model: '${target.endpoint}' is not found`);
+    this.keys.check(table, headers['authorization'], route);
+    const call = new Call(exchange, requestId, route, target.version, this.custom);
+    return Object.assign(call, { action: target.action });
+  }
+
+  async answer(call: Call & { action: OipAction }): Promise<HttpReply> {
+    this.dispatch.chooseArm(call);
+    if (call.action === '') return this.metadata(call);
+    for (;;) {
+      const request = this.requestOf(call);
+      const answer = await this.dispatch.run(call, (server, options) =>
+        this.transport.forward(server, request, options),
+      );
+      if (answer) {
+        call.passedStage('infer');
+        return this.replyOf(call, answer);
+      }
+      await this.dispatch.elsewhere(call);
+    }
+  }
+
+  private requestOf(call: Call & { action: OipAction }) {
+    const { head, body } = call.exchange;
+    const headers: Record<string, string> = {};
+    for (const name of passedOn) if (head.headers[name] !== undefined) headers[name] = head.headers[name];
+    const method = call.action === '/infer' ? ('POST' as const) : ('GET' as const);
+    return { method, model: call.arm.target.tritonModel, action: call.action, headers, body };
+  }
+
+  private replyOf(call: Call & { action: OipAction }, answer: ForwardReply): HttpReply {
+    const { tritonModel, version } = call.arm.target;
+    const names = { tritonModel, endpoint: call.endpoint, version };
+    const headerLines = call.arm.replyLines;
+    if (call.action === '/ready') return { ...empty(200), headerLines };
+    if (call.action !== '/infer')
+      return { status: 200, contentType: 'application/json', headerLines, body: [renameDocument(answer.body, names)] };
+    const { body, headerLength } = renameInferReply(answer, names);
+    return {
+      status: 200,
+      contentType: answer.contentType,
+      headerLines:
+        headerLength === undefined ? headerLines : `${headerLines}inference-header-content-length: ${headerLength}\r\n`,
+      body,
+    };
+  }
+
+  /** From the table alone, so that it answers whatever else is down. */
+  private metadata(call: Call): HttpReply {
+    const { inputs, outputs } = call.arm.target;
+    const versions = [...call.route.byVersion.keys()].sort((a, b) => a - b).map(String);
+    const tensors = (list: typeof inputs) => list.map(({ name, datatype, shape }) => ({ name, datatype, shape }));
+    const value = {
+      name: call.endpoint,
+      versions,
+      platform: 'perch',
+      inputs: tensors(inputs),
+      outputs: tensors(outputs),
+    };
+    return json(value, call.arm.replyLines);
+  }
+
+  /** What the caller may use. Throws `unauthenticated` for an unknown key; without one, the public endpoints. */
+  private index(authorization: string | undefined) {
+    const table = this.dispatch.table();
+    const key = authorization === undefined ? undefined : this.keys.find(table, authorization);
+    const entries: { name: string; version: string; state: string; reason: string }[] = [];
+    for (const { name, route, byVersion } of table.endpoints.values()) {
+      if (route.access !== 'public' && !(key && mayCall(key, name))) continue;
+      for (const version of byVersion.keys())
+        entries.push({ name, version: String(version), state: 'READY', reason: '' });
+    }
+    return entries;
+  }
+}

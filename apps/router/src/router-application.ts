@@ -1,0 +1,111 @@
+import { AppError } from '@perch/contracts';
+import type { HttpApplication, HttpExchange, HttpReply } from './http1/index.ts';
+import type { InferencePath } from './inference.path.ts';
+import type { OipPath } from './oip.path.ts';
+import type { Call } from './serving/call.ts';
+import { armLines } from './serving/deployment.ts';
+import { type ErrorShape, errorReply } from './serving/error-reply.ts';
+import { requestIdOf } from './serving/request-id.ts';
+import type { RouterStats } from './serving/router-stats.ts';
+
+/** Everything that is not inference: health, metrics. */
+export interface OtherPaths {
+  answer(exchange: HttpExchange): Promise<HttpReply>;
+}
+
+interface Pending {
+  call: Call;
+  path: { shape: ErrorShape; answer(call: Call): Promise<HttpReply> };
+}
+
+const otherBodyBytes = 65_536;
+const noArm = armLines('none', 'none');
+
+/** Sorts requests by path, and gives every reply its request id, version and arm. */
+export class RouterApplication implements HttpApplication {
+  private readonly serve: InferencePath;
+  private readonly oip: OipPath;
+  private readonly others: OtherPaths;
+  private readonly stats: RouterStats;
+
+  constructor(serve: InferencePath, oip: OipPath, others: OtherPaths, stats: RouterStats) {
+    this.serve = serve;
+    this.oip = oip;
+    this.others = others;
+    this.stats = stats;
+  }
+
+  admit(exchange: HttpExchange): number | HttpReply {
+    const { path, headers } = exchange.head;
+    const isServe = path.startsWith('/serve/');
+    if (!isServe && path !== '/v2' && !path.startsWith('/v2/')) return otherBodyBytes;
+    const requestId = requestIdOf(headers['x-request-id']);
+    const shape = isServe ? 'serve' : 'oip';
+    try {
+      const call = isServe
+        ? this.serve.open(exchange, decodePath(path.slice(7)), requestId)
+        : (this.oip.answerHere(exchange, path) ?? this.oip.open(exchange, path, requestId));
+      if ('status' in call) return { ...call, headerLines: call.headerLines + noArm + idLine(requestId) };
+      exchange.context = { call, path: isServe ? this.serve : this.oip } as Pending;
+      return call.route.route.maxBodyBytes;
+    } catch (error) {
+      return this.refused(error, shape, requestId);
+    }
+  }
+
+  tooLarge(exchange: HttpExchange, limitBytes: number): HttpReply {
+    const pending = exchange.context as Pending | undefined;
+    const what = pending
+      ? `the body is larger than the ${limitBytes} bytes that ${pending.call.endpoint} takes`
+      : 'body too large';
+    const error = new AppError('too_large', what);
+    return this.refused(error, pending?.path.shape ?? 'serve', pending?.call.requestId ?? '');
+  }
+
+  answer(exchange: HttpExchange): void {
+    const pending = exchange.context as Pending | undefined;
+    if (pending) void this.infer(exchange, pending);
+    else
+      void this.others.answer(exchange).then(
+        (reply) => exchange.reply(reply),
+        (error) => exchange.reply(this.refused(error, 'serve', requestIdOf(exchange.head.headers['x-request-id']))),
+      );
+  }
+
+  private async infer(exchange: HttpExchange, { call, path }: Pending): Promise<void> {
+    const startedAt = performance.now();
+    call.start(startedAt);
+    let arm = call.arm;
+    try {
+      const reply = await path.answer(call);
+      arm = call.arm;
+      reply.headerLines += idLine(call.requestId);
+      exchange.reply(reply);
+      arm.stats.count('ok', performance.now() - startedAt);
+    } catch (caught) {
+      const error = exchange.cancelled ? new AppError('cancelled', 'the client went away') : caught;
+      arm = call.arm;
+      this.stats.countFailure(error, arm?.stats, call, performance.now() - startedAt);
+      const lines = (arm?.replyLines ?? noArm) + idLine(call.requestId);
+      exchange.reply(errorReply(error, path.shape, call.requestId, lines));
+    } finally {
+      call.moveTo(undefined);
+    }
+  }
+
+  private refused(error: unknown, shape: ErrorShape, requestId: string): HttpReply {
+    this.stats.countRefusal(error);
+    return errorReply(error, shape, requestId, noArm + idLine(requestId));
+  }
+}
+
+const idLine = (requestId: string): string => `x-request-id: ${requestId}\r\n`;
+
+function decodePath(path: string): string {
+  if (!path.includes('%')) return path;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    throw new AppError('invalid', 'the path is not properly percent-encoded');
+  }
+}

@@ -1,0 +1,46 @@
+import { hostname } from 'node:os';
+import { commonSettings, type ListenAddress, listenAddress, readConfig, tlsSettings } from '@perch/platform';
+import { z } from 'zod';
+
+const settings = z.object({
+  ...commonSettings,
+  ...tlsSettings,
+  PERCH_LISTEN: listenAddress.default({ host: '127.0.0.1', port: 8090 }),
+  PERCH_CONTROL_URL: z.url({ protocol: /^https?$/ }),
+  PERCH_JOIN_KEY: z.string().optional(),
+  PERCH_DATA_DIR: z.string().min(1),
+  PERCH_WORKERS: z.coerce.number().int().min(1).max(256).default(1),
+  PERCH_TRITON_TRANSPORT: z.enum(['http', 'grpc']).default('http'),
+  PERCH_NAME: z.string().min(1).max(128).optional(),
+});
+
+export interface RouterConfig {
+  logLevel: string;
+  listen: ListenAddress;
+  /** Without a slash at its end. */
+  controlUrl: string;
+  /** Not needed once a token is on disk. */
+  joinKey: string | undefined;
+  dataDir: string;
+  workers: number;
+  transport: 'http' | 'grpc';
+  name: string;
+  tls: { certFile: string; keyFile: string } | undefined;
+}
+
+/** Throws one `invalid` that lists every bad variable. */
+export function readRouterConfig(env: Record<string, string | undefined> = process.env): RouterConfig {
+  const values = readConfig(settings, env);
+  const { PERCH_TLS_CERT: certFile, PERCH_TLS_KEY: keyFile } = values;
+  return {
+    logLevel: values.PERCH_LOG_LEVEL,
+    listen: values.PERCH_LISTEN,
+    controlUrl: values.PERCH_CONTROL_URL.replace(/\/+$/, ''),
+    joinKey: values.PERCH_JOIN_KEY,
+    dataDir: values.PERCH_DATA_DIR,
+    workers: values.PERCH_WORKERS,
+    transport: values.PERCH_TRITON_TRANSPORT,
+    name: values.PERCH_NAME ?? hostname(),
+    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
+  };
+}

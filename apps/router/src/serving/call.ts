@@ -1,0 +1,115 @@
+import { AppError } from '@perch/contracts';
+import type { CallContext } from '@perch/processing';
+import { type CompiledRoute, readVersion } from '@perch/routing';
+import type { HttpExchange } from '../http1/index.ts';
+import type { CustomStats } from './custom-stats.ts';
+import type { Deployment } from './deployment.ts';
+import type { Stage } from './request-stats.ts';
+import { stages } from './request-stats.ts';
+import type { Upstream } from './upstream.ts';
+
+function readTimeoutMs(text: string | undefined, limitMs: number): number {
+  if (text === undefined) return limitMs;
+  const wanted = /^[0-9]{1,9}$/.test(text) ? Number(text) : 0;
+  if (wanted < 1)
+    throw new AppError('invalid', 'header x-request-timeout-ms wants a whole number of milliseconds above 0');
+  return Math.min(wanted, limitMs);
+}
+
+function readPin(fromPath: number | undefined, text: string | undefined): number | undefined {
+  if (text === undefined) return fromPath;
+  const version = readVersion(text);
+  if (version === undefined) throw new AppError('invalid', 'header x-perch-version wants a version number');
+  if (fromPath !== undefined && fromPath !== version)
+    throw new AppError('invalid', `the path asks for version ${fromPath}, header x-perch-version for ${version}`);
+  return version;
+}
+
+/** One request on its way: what it asked for, where it is now, and how much time is left. Also its processing's context. */
+export class Call implements CallContext {
+  readonly exchange: HttpExchange;
+  readonly requestId: string;
+  readonly pin: number | undefined;
+  readonly timeoutMs: number;
+  readonly shortened: boolean;
+  route: CompiledRoute;
+  /** The deployment it is on; set before its processing is called. */
+  arm!: Deployment;
+  deadlineAt = 0;
+  /** Servers and deployments that did not take it in this round. */
+  tried: Set<Upstream> | undefined;
+  passed: Set<string> | undefined;
+  private readonly custom: CustomStats;
+  private mark: number;
+
+  /** Throws `invalid` for headers that cannot be understood. */
+  constructor(
+    exchange: HttpExchange,
+    requestId: string,
+    route: CompiledRoute,
+    version: number | undefined,
+    custom: CustomStats,
+  ) {
+    const { headers } = exchange.head;
+    this.exchange = exchange;
+    this.requestId = requestId;
+    this.route = route;
+    this.custom = custom;
+    this.pin = readPin(version, headers['x-perch-version']);
+    this.timeoutMs = readTimeoutMs(headers['x-request-timeout-ms'], route.route.timeoutMs);
+    this.shortened = this.timeoutMs < route.route.timeoutMs;
+    this.mark = exchange.startedAt;
+  }
+
+  get endpoint(): string {
+    return this.route.name;
+  }
+  get version(): number {
+    return this.arm.target.version;
+  }
+  get signal(): AbortSignal {
+    return this.exchange.signal;
+  }
+
+  /** The body is there: from now on the time runs. */
+  start(now: number): void {
+    this.deadlineAt = now + this.timeoutMs;
+    this.mark = now;
+  }
+
+  /** Throws `timeout` when none is left. */
+  remainingMs(now: number): number {
+    const left = this.deadlineAt - now;
+    if (left <= 0) throw new AppError('timeout', `${this.endpoint} gave no answer within ${this.timeoutMs} ms`);
+    return left;
+  }
+
+  body(): Buffer {
+    const { body } = this.exchange;
+    return body.length === 1 ? body[0]! : Buffer.concat(body);
+  }
+
+  /** Counts the request as in hand on a deployment, and no longer on the one before. */
+  moveTo(arm: Deployment | undefined): void {
+    if (this.arm) this.arm.gauge.inFlight -= 1;
+    if (arm) arm.gauge.inFlight += 1;
+    this.arm = arm as Deployment;
+  }
+
+  /** Books the time since the last mark. */
+  passedStage(stage: Stage): void {
+    const now = performance.now();
+    this.arm.stats.stageMs[stages.indexOf(stage)]! += now - this.mark;
+    this.mark = now;
+  }
+
+  observe(name: string, value: number): void {
+    this.custom.observe(this.arm.stats, name, value);
+  }
+  count(name: string, by = 1): void {
+    this.custom.count(this.arm.stats, name, by);
+  }
+  flag(name: string): void {
+    this.custom.flag(this.arm.stats, name);
+  }
+}

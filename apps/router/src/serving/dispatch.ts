@@ -1,0 +1,116 @@
+import { AppError } from '@perch/contracts';
+import { pickTarget } from '@perch/routing';
+import type { CallOptions, InferenceServer } from '@perch/triton/inference';
+import type { Call } from './call.ts';
+import type { Deployment } from './deployment.ts';
+import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
+import { RetryBudget } from './retry-budget.ts';
+import type { ServingTable, ServingTables } from './serving-tables.ts';
+import { pickUpstream, type Upstream } from './upstream.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+type Attempt<T> = (server: InferenceServer, options: CallOptions) => Promise<T>;
+
+const maxWaiting = 1_000;
+const notReady = (endpoint: string) =>
+  new AppError('unavailable', `no server of ${endpoint} is ready`, { retryAfterMs: 1_000 });
+
+/** Brings one request to a server that takes it: chooses arm and server, tries others, waits, gives up. */
+export class Dispatch {
+  readonly waiting = new WaitingRoom(maxWaiting);
+  retries = 0;
+  private readonly tables: ServingTables;
+  private readonly budget = new RetryBudget();
+
+  constructor(tables: ServingTables) {
+    this.tables = tables;
+    tables.onSwap(() => this.waiting.wakeAll());
+  }
+
+  get ready(): boolean {
+    return this.tables.current !== undefined;
+  }
+
+  /** Throws `unavailable` before there ever was a table. */
+  table(): ServingTable {
+    const table = this.tables.current;
+    if (!table) throw new AppError('unavailable', 'this router has no routing table yet', { retryAfterMs: 1_000 });
+    return table;
+  }
+
+  /**
+   * Puts the call on an arm of the table in force. Throws `not_found` for a version that the endpoint does not serve,
+   * `unavailable` when it serves none.
+   */
+  chooseArm(call: Call): void {
+    const table = this.table();
+    call.route = table.endpoints.get(call.endpoint) ?? call.route;
+    const target = pickTarget(call.route, Math.random(), call.pin);
+    const arm = target && table.deployments.get(target.deployment);
+    if (arm) {
+      call.moveTo(arm);
+      return;
+    }
+    if (call.pin === undefined || call.route.targets.length === 0) throw notReady(call.endpoint);
+    const has = [...call.route.byVersion.keys()].sort((a, b) => b - a).join(', ');
+    throw new AppError('not_found', `endpoint ${call.endpoint} does not serve version ${call.pin}; it serves ${has}`);
+  }
+
+  /**
+   * Tries servers of the call's arm. Undefined: none of them is ready and the request did not run anywhere. Throws what
+   * the client is to be told.
+   */
+  async run<T>(call: Call, attempt: Attempt<T>): Promise<T | undefined> {
+    const { arm } = call;
+    this.budget.countRequest(performance.now());
+    for (;;) {
+      const now = performance.now();
+      const timeoutMs = Math.ceil(call.remainingMs(now));
+      const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
+      if (!upstream) return undefined;
+      upstream.begin();
+      try {
+        const reply = await attempt(upstream.server, { timeoutMs, cancellation: call.exchange });
+        this.ended(upstream, 'fine');
+        return reply;
+      } catch (error) {
+        this.failed(call, arm, upstream, error);
+      }
+    }
+  }
+
+  /** After `run` found no server: another arm of the endpoint (unless pinned), else waits for a server of any. */
+  async elsewhere(call: Call): Promise<void> {
+    call.passed ??= new Set();
+    call.passed.add(call.arm.target.deployment);
+    const table = this.table();
+    if (call.pin === undefined)
+      for (const target of call.route.targets) {
+        const other = table.deployments.get(target.deployment);
+        if (other && !call.passed.has(target.deployment)) return call.moveTo(other);
+      }
+    call.moveTo(undefined);
+    if (call.exchange.cancelled) throw new AppError('cancelled', 'the client went away');
+    await this.waiting.wait(call.endpoint);
+    if (performance.now() >= call.deadlineAt) throw notReady(call.endpoint);
+    call.passed = undefined;
+    call.tried = undefined;
+    this.chooseArm(call);
+  }
+
+  private failed(call: Call, arm: Deployment, upstream: Upstream, error: unknown): void {
+    const { endpoint, shortened } = call;
+    const { idempotent } = call.route.route;
+    const verdict = judgeFailure(error, { endpoint, tritonModel: arm.target.tritonModel, idempotent, shortened });
+    this.ended(upstream, verdict.server);
+    const again = verdict.retry === 'free' || (verdict.retry === 'budgeted' && this.budget.take(performance.now()));
+    if (!again) throw verdict.error;
+    this.retries += 1;
+    call.tried ??= new Set();
+    call.tried.add(upstream);
+  }
+
+  private ended(upstream: Upstream, verdict: ServerVerdict): void {
+    if (upstream.end(verdict, performance.now())) this.waiting.wakeAll();
+  }
+}

@@ -1,0 +1,137 @@
+import { type RouteTarget, type RoutingTable, shownMessage } from '@perch/contracts';
+import type { Logger } from '@perch/platform';
+import { type CompiledRoute, type CompiledTable, compileRoute, indexKeys } from '@perch/routing';
+import type { EffectiveTable } from '../table/effective-table.decide.ts';
+import { Slice } from '../table/slice.ts';
+import { DeploymentStore } from './deployment.store.ts';
+import type { Deployment } from './deployment.ts';
+import type { ProcessingStore } from './processing.store.ts';
+
+/** What requests read: one reference, swapped whole. */
+export interface ServingTable extends CompiledTable {
+  deployments: ReadonlyMap<string, Deployment>;
+}
+
+/** What one worker process reports. `revision` -1: it has no table yet. */
+export interface WorkerState {
+  lineage: string | null;
+  revision: number;
+  inFlight: Record<string, number>;
+  problems: Record<string, string>;
+  held: boolean;
+}
+
+/**
+ * Prepares a table aside and then swaps it in whole. A route none of whose targets this process can serve stays as it
+ * was before, and its deployments are reported as in flight, so that nobody unloads them.
+ */
+export class ServingTables {
+  current: ServingTable | undefined;
+  private readonly processing: ProcessingStore;
+  private readonly deployments: DeploymentStore;
+  private readonly logger: Logger;
+  private held = false;
+  private keep: ReadonlySet<string> = new Set();
+  private problems: Record<string, string> = {};
+  private last: Promise<void> = Promise.resolve();
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(processing: ProcessingStore, deployments: DeploymentStore, logger: Logger) {
+    this.processing = processing;
+    this.deployments = deployments;
+    this.logger = logger;
+  }
+
+  onSwap(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** Resolves when the table is served. Tables are taken one after the other, in the order of the calls. */
+  apply(effective: EffectiveTable): Promise<void> {
+    this.last = this.last
+      .then(() => this.swap(effective))
+      .catch((error) => {
+        this.logger.error('table not applied', { error });
+      });
+    return this.last;
+  }
+
+  state(): WorkerState {
+    const table = this.current;
+    return {
+      lineage: table?.lineage ?? null,
+      revision: table?.revision ?? -1,
+      inFlight: this.deployments.inFlightBeside(table?.deployments, this.keep),
+      problems: this.problems,
+      held: this.held,
+    };
+  }
+
+  private async swap({ table, held, heldDeployments }: EffectiveTable): Promise<void> {
+    const startedAt = performance.now();
+    const slice = new Slice();
+    const problems = await this.prepare(table, slice);
+    const endpoints = new Map<string, CompiledRoute>();
+    const deployments = new Map<string, Deployment>();
+    const keep = new Set(heldDeployments);
+    for (const name in table.endpoints) {
+      const route = this.compile(name, table, deployments, keep);
+      endpoints.set(name, route);
+      if (slice.isOver()) await slice.next();
+    }
+    const { lineage, revision } = table;
+    const servers = new Map(Object.entries(table.servers));
+    this.current = { lineage, revision, endpoints, servers, keys: indexKeys(table.keys), deployments };
+    this.held = held;
+    this.keep = keep;
+    this.problems = problems;
+    for (const listener of this.listeners) listener();
+    this.logger.debug('table swapped', { lineage, revision, tookMs: Math.round(performance.now() - startedAt) });
+    this.deployments.forgetUnused(deployments);
+    await this.processing.keepOnly([...deployments.values()].map((one) => one.target));
+  }
+
+  /** Loads processing for every new target; the reason for each that cannot be served. */
+  private async prepare(table: RoutingTable, slice: Slice): Promise<Record<string, string>> {
+    const problems: Record<string, string> = {};
+    for (const name in table.endpoints) {
+      for (const target of table.endpoints[name]!.targets) {
+        if (this.processing.find(target)) continue;
+        try {
+          await this.processing.prepare(target);
+        } catch (error) {
+          problems[target.deployment] = shownMessage(error);
+          this.logger.warn('processing not loaded', { endpoint: name, deployment: target.deployment, error });
+        }
+      }
+      if (slice.isOver()) await slice.next();
+    }
+    return problems;
+  }
+
+  private compile(
+    name: string,
+    table: RoutingTable,
+    deployments: Map<string, Deployment>,
+    keep: Set<string>,
+  ): CompiledRoute {
+    const route = table.endpoints[name]!;
+    const isUsable = (target: RouteTarget) => this.processing.find(target) !== undefined;
+    const before = this.current?.endpoints.get(name);
+    const unchanged = before?.route === route && before.targets.length === route.targets.length;
+    const compiled = unchanged && route.targets.every(isUsable) ? before : compileRoute(name, route, isUsable);
+    if (compiled.targets.length === 0 && before && before.targets.length > 0) {
+      for (const { deployment } of before.targets) {
+        keep.add(deployment);
+        const kept = this.current!.deployments.get(deployment);
+        if (kept) deployments.set(deployment, kept);
+      }
+      return before;
+    }
+    for (const target of compiled.targets) {
+      const deployment = this.deployments.ensure(name, target, table, this.processing);
+      if (deployment) deployments.set(target.deployment, deployment);
+    }
+    return compiled;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Logger } from '@perch/platform';
+import { GrpcTransport, HttpTransport, type InferenceTransport } from '@perch/triton/inference';
+import { InferencePath } from '../inference.path.ts';
+import { observeRouter } from '../metrics/router.observe.ts';
+import type { MetricFamily } from '../metrics/snapshot.ts';
+import { OipPath } from '../oip.path.ts';
+import { type OtherPaths, RouterApplication } from '../router-application.ts';
+import { CustomStats } from './custom-stats.ts';
+import { DeploymentStore } from './deployment.store.ts';
+import { Dispatch } from './dispatch.ts';
+import { KeyRing } from './key-ring.ts';
+import { type FileReader, ProcessingStore } from './processing.store.ts';
+import { RouterStats } from './router-stats.ts';
+import { ServingTables } from './serving-tables.ts';
+
+/** The request path of one process, put together. */
+export class Serving {
+  readonly tables: ServingTables;
+  private readonly transport: InferenceTransport;
+  private readonly processing: ProcessingStore;
+  private readonly deployments = new DeploymentStore();
+  private readonly dispatch: Dispatch;
+  private readonly stats: RouterStats;
+  private readonly custom = new CustomStats();
+
+  constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger) {
+    this.transport = transport === 'grpc' ? new GrpcTransport() : new HttpTransport();
+    this.processing = new ProcessingStore(files);
+    this.stats = new RouterStats(logger);
+    this.tables = new ServingTables(this.processing, this.deployments, logger);
+    this.dispatch = new Dispatch(this.tables);
+  }
+
+  application(others: OtherPaths): RouterApplication {
+    const keys = new KeyRing();
+    const { dispatch, transport, custom } = this;
+    const serve = new InferencePath(dispatch, transport, keys, custom);
+    const oip = new OipPath(dispatch, transport, keys, custom);
+    return new RouterApplication(serve, oip, others, this.stats);
+  }
+
+  snapshot(): MetricFamily[] {
+    const { tables, deployments, dispatch, stats, custom } = this;
+    return observeRouter({ tables, deployments, dispatch, stats, custom });
+  }
+
+  async close(): Promise<void> {
+    await this.transport.close();
+    await this.processing.keepOnly([]);
+  }
+}
