@@ -1,0 +1,164 @@
+import { AppError } from '@perch/contracts';
+import { describe, expect, it } from 'vitest';
+import { diffSpecs, effectOf } from './spec.diff.ts';
+import { parseSpec } from './spec.plan.ts';
+
+const minimal = { name: 'text/a', model: { project: 'p', name: 'm' } };
+const refused = (input: unknown): AppError => {
+  try {
+    parseSpec(input);
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+  throw new Error('was not refused');
+};
+
+describe('what a spec may say', () => {
+  it('fills in every default', () => {
+    expect(parseSpec(minimal)).toMatchObject({
+      kind: 'Endpoint',
+      processing: { builtin: 'passthrough' },
+      fleet: { pool: 'default', replicas: 1 },
+      traffic: { mode: 'newest' },
+      limits: { timeoutMs: 60_000, maxBodyBytes: 67_108_864 },
+      access: { inference: 'key' },
+      idempotent: true,
+    });
+  });
+
+  it('parsing its own answer changes nothing', () => expect(parseSpec(parseSpec(minimal))).toEqual(parseSpec(minimal)));
+
+  it('keeps slo as information', () =>
+    expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
+
+  it.each<[string, object, string]>([
+    ['an external Triton', { model: { ...minimal.model, source: 's3://x' } }, 'model.source'],
+    ['progressive traffic', { traffic: { mode: 'progressive' } }, 'traffic.mode'],
+    ['a policy', { traffic: { policy: 'default' } }, 'traffic.policy'],
+    ['sticky', { traffic: { sticky: { header: 'x-user' } } }, 'traffic.sticky'],
+    ['an own module', { processing: { module: 'm@1' } }, 'processing.module'],
+    ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
+    ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
+    ['rate limits', { limits: { rateLimitPerKey: 5 } }, 'limits.rateLimitPerKey'],
+    ['several formats', { engine: { formatPriority: ['tensorrt_plan', 'onnxruntime_onnx'] } }, 'engine.formatPriority'],
+    ['an ensemble', { engine: { platform: 'ensemble' } }, 'engine.platform'],
+  ])('%s is understood and not built yet', (_what, part, path) => {
+    const error = refused({ ...minimal, ...part });
+    expect(error.code).toBe('not_available_yet');
+    expect(error.message).toContain(`endpoint text/a: ${path}: `);
+    expect(error.details!['errors']).toEqual([{ path, message: expect.stringContaining('not available yet') }]);
+  });
+
+  it('names every part that is not built, not the first alone', () => {
+    const error = refused({
+      ...minimal,
+      traffic: { mode: 'progressive', sticky: { header: 'x' } },
+      limits: { concurrency: 3 },
+    });
+    expect((error.details!['errors'] as { path: string }[]).map(({ path }) => path)).toEqual([
+      'traffic.mode',
+      'traffic.sticky',
+      'limits.concurrency',
+    ]);
+  });
+
+  it.each(['Pipeline', 'Split'])('kind %s is not built yet', (kind) => {
+    expect(refused({ kind, name: 'x' })).toMatchObject({ code: 'not_available_yet' });
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no object', 'text', 'endpoint spec'],
+    ['another kind', { ...minimal, kind: 'Widget' }, 'kind'],
+    ['an unknown field', { ...minimal, colour: 1 }, 'colour'],
+    ['an unknown field deep inside', { ...minimal, fleet: { pools: 'x' } }, 'fleet'],
+    [
+      'two sources of versions',
+      { ...minimal, model: { ...minimal.model, version: 1, maxVersions: 2 } },
+      'model.version',
+    ],
+    ['weights without the mode', { ...minimal, traffic: { weights: { '1': 1 } } }, 'traffic.mode'],
+    ['weighted without weights', { ...minimal, traffic: { mode: 'weighted' } }, 'traffic.mode'],
+    ['weights by names', { ...minimal, traffic: { mode: 'weighted', weights: { new: 1 } } }, 'traffic.weights'],
+    ['weights of zero', { ...minimal, traffic: { mode: 'weighted', weights: { '1': 0 } } }, 'traffic.weights'],
+    ['batching without a batch', { ...minimal, engine: { dynamicBatching: {} } }, 'engine.dynamicBatching'],
+    [
+      'a preferred size above the largest',
+      { ...minimal, engine: { maxBatchSize: 4, dynamicBatching: { preferredSizes: [8] } } },
+      'preferredSizes',
+    ],
+    [
+      'a version policy',
+      { ...minimal, engine: { config: 'version_policy { latest { num_versions: 2 } }' } },
+      'model.maxVersions',
+    ],
+    [
+      'a file name with folders',
+      { ...minimal, engine: { defaultModelFilename: '../model.onnx' } },
+      'engine.defaultModelFilename',
+    ],
+    [
+      'a dimension of zero',
+      { ...minimal, engine: { inputs: [{ name: 'x', type: 'FP32', dims: [0] }] } },
+      'engine.inputs',
+    ],
+    ['no replicas', { ...minimal, fleet: { replicas: 0 } }, 'fleet.replicas'],
+    ['module and builtin', { ...minimal, processing: { builtin: 'a', module: 'b' } }, 'processing'],
+  ])('%s is wrong, and the field is named', (_what, input, words) => {
+    const error = refused(input);
+    expect(error.code).toBe('invalid');
+    expect(error.message).toContain(words);
+  });
+});
+
+describe('differences and what follows', () => {
+  const a = parseSpec(minimal);
+  it('names members by path and lists as a whole', () => {
+    const b = parseSpec({ ...minimal, fleet: { replicas: 2 }, model: { ...minimal.model, select: { tags: ['x'] } } });
+    expect(diffSpecs(a, b)).toEqual([
+      { path: 'fleet.replicas', before: 1, after: 2 },
+      { path: 'model.select', before: null, after: { tags: ['x'], tagMatch: 'all', published: true } },
+    ]);
+    expect(diffSpecs(a, a)).toEqual([]);
+    expect(diffSpecs(null, a).length).toBeGreaterThan(5);
+  });
+
+  it.each<[string, object | null, object, number[], number[], string[]]>([
+    ['a new one with a version', null, {}, [3], [], ['loads version 3 of p/m on 1 server of pool default']],
+    ['a new one without', null, {}, [], [], ['no version of p/m matches: waits for one']],
+    ['the same again', {}, {}, [3], [3], []],
+    [
+      'other settings',
+      {},
+      { engine: { maxBatchSize: 2 } },
+      [3],
+      [3],
+      ['loads version 3 of p/m on 1 server of pool default', 'version 3 serves until that is ready'],
+    ],
+    [
+      'another version',
+      {},
+      { model: { ...minimal.model, version: 2 } },
+      [2],
+      [3],
+      [
+        'loads version 2 of p/m on 1 server of pool default',
+        'version 3 serves until that is ready',
+        'then unloads version 3',
+      ],
+    ],
+    ['more replicas', {}, { fleet: { replicas: 2 } }, [3], [3], ['moves replicas between servers']],
+    ['a description', {}, { description: 'x' }, [3], [3], ['no effect on what is served']],
+    [
+      'a rule that nothing meets',
+      {},
+      { model: { ...minimal.model, select: { tags: ['x'] } } },
+      [],
+      [3],
+      ['unloads version 3: nothing is served any more', 'no version of p/m matches: waits for one'],
+    ],
+  ])('%s', (_what, before, after, wanted, serving, effect) => {
+    const old = before === null ? null : parseSpec({ ...minimal, ...before });
+    expect(effectOf(old, parseSpec({ ...minimal, ...after }), wanted, serving)).toEqual(effect);
+  });
+});
