@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { AppError } from '@perch/contracts';
 
 interface Holder {
@@ -8,10 +9,11 @@ interface Holder {
   begun: string;
 }
 
-/** Start time of a process (field 22 of its stat line); '' where the system does not tell. */
-async function begunOf(pid: number): Promise<string> {
+/** State letter and start time (fields 3 and 22 of its stat line) of a process; '' where the system does not tell. */
+async function kernelView(pid: number): Promise<{ state: string; begun: string }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', begun: fields[19] ?? '' };
 }
 
 export function isAlive(pid: number): boolean {
@@ -25,7 +27,8 @@ export function isAlive(pid: number): boolean {
 
 async function holds(holder: Holder): Promise<boolean> {
   if (!isAlive(holder.pid)) return false;
-  const begun = await begunOf(holder.pid);
+  const { state, begun } = await kernelView(holder.pid);
+  if (state === 'Z' || state === 'X') return false; // dead, and its parent has not asked yet
   return begun === '' || holder.begun === '' || begun === holder.begun;
 }
 
@@ -51,7 +54,7 @@ export interface FolderLock {
  * that holds it.
  */
 export async function lockFolder(path: string): Promise<FolderLock> {
-  const own = { pid: process.pid, begun: await begunOf(process.pid) };
+  const own = { pid: process.pid, begun: (await kernelView(process.pid)).begun };
   const staging = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   await writeFile(staging, JSON.stringify(own), { mode: 0o600 });
   let recovered = false;
@@ -63,7 +66,11 @@ export async function lockFolder(path: string): Promise<FolderLock> {
       );
       if (won) return { recovered, release: () => release(path, own) };
       const holder = await readHolder(path);
-      if (holder && (await holds(holder))) throw taken(path, holder.pid);
+      if (holder && (await holds(holder))) {
+        if (attempt > 0) throw taken(path, holder.pid);
+        await pause(250); // one that was just killed is still ending
+        continue;
+      }
       recovered = (await takeAway(path, holder)) || recovered;
     }
     throw new AppError('internal', `cannot get the lock ${path}; remove it when no perch up runs`);

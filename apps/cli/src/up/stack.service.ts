@@ -42,6 +42,7 @@ export class StackService implements BeforeApplicationShutdown {
   private readonly watchdog = new Watchdog();
   private readonly programs: ChildProgram[] = [];
   private database: Database | undefined;
+  private databaseUrl = '';
   private lock: FolderLock | undefined;
   private state!: UpState;
   private ports!: plan.Ports;
@@ -67,14 +68,13 @@ export class StackService implements BeforeApplicationShutdown {
     await this.prepare();
     if (this.options.triton) this.triton = await findTriton(this.options.toolsDir, this.options.environment);
     this.watchdog.start();
-    const databaseUrl = await this.startDatabase();
-    const control = this.child('control-plane', () =>
-      plan.controlPlaneEnv(this.options, this.places, this.ports, this.state.secrets, databaseUrl),
-    );
     const engine = this.engine();
+    const control = this.child('control-plane', () =>
+      plan.controlPlaneEnv(this.options, this.places, this.ports, this.state.secrets, this.databaseUrl),
+    );
     await together([
-      this.begin(control, ['control']),
       this.begin(engine, ['engineHttp', 'engineGrpc', 'engineMetrics']),
+      this.startDatabase().then(() => this.begin(control, ['control'])),
     ]);
     const agent = this.child('agent', () => plan.agentEnv(this.places, this.ports, this.state.secrets));
     const router = this.child('router', () => plan.routerEnv(this.places, this.ports, this.state.secrets));
@@ -86,7 +86,7 @@ export class StackService implements BeforeApplicationShutdown {
       this.state.secrets.adminKey,
       this.cancelled.signal,
     );
-    return this.describe(databaseUrl);
+    return this.describe();
   }
 
   private async prepare(): Promise<void> {
@@ -111,10 +111,13 @@ export class StackService implements BeforeApplicationShutdown {
     await store.write(this.state);
   }
 
-  private async startDatabase(): Promise<string> {
-    if (this.options.postgresUrl) return this.options.postgresUrl;
+  private async startDatabase(): Promise<void> {
+    if (this.options.postgresUrl) {
+      this.databaseUrl = this.options.postgresUrl;
+      return;
+    }
     this.database = new Database(this.places.postgres, this.logOf('postgres'), this.watchdog, this.childWords);
-    return this.database.start();
+    this.databaseUrl = await this.database.start();
   }
 
   private engine(): ChildProgram {
@@ -165,7 +168,7 @@ export class StackService implements BeforeApplicationShutdown {
     await new StateStore(this.places.state).write(this.state);
   }
 
-  private describe(databaseUrl: string): Running {
+  private describe(): Running {
     const { http, grpc, metrics } = plan.tritonPlace(this.places, this.ports);
     const pids = Object.fromEntries(this.programs.map(({ name, pid }) => [name, pid]));
     return {
@@ -179,7 +182,7 @@ export class StackService implements BeforeApplicationShutdown {
         metrics,
       },
       agent: `http://127.0.0.1:${this.ports.agent}`,
-      database: this.database ? `embedded PostgreSQL, 127.0.0.1:${this.database.port}` : new URL(databaseUrl).host,
+      database: this.database ? `embedded PostgreSQL, 127.0.0.1:${this.database.port}` : new URL(this.databaseUrl).host,
       dataDir: this.options.dataDir,
       databaseDir: this.database?.place ?? null,
       logs: this.places.logs,
@@ -195,7 +198,7 @@ export class StackService implements BeforeApplicationShutdown {
 
   /** Routers first, the database last: nobody loses what they are using. Runs on every way out. */
   async beforeApplicationShutdown(): Promise<void> {
-    const [control, engine, ...edge] = this.programs;
+    const [engine, control, ...edge] = this.programs;
     await Promise.all(edge.map((program) => program.stop()));
     await engine?.stop();
     await control?.stop();
