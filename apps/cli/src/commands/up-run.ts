@@ -36,19 +36,19 @@ export const run: Run = async (invocation, _args, flags) => {
   return undefined;
 };
 
-/** Resolves at the first signal; the second one ends at once (the watchdog ends the children). */
+/** Resolves at the first signal; a second one ends at once (the watchdog ends the children). */
 function untilTold(withStdin: boolean): Promise<undefined> {
   return new Promise((done) => {
-    let told = false;
-    const stop = () => {
-      if (told) process.exit(1);
-      told = true;
-      done(undefined);
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+    let signals = 0;
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+      process.on(signal, () => {
+        signals += 1;
+        if (signals > 1) process.exit(1);
+        done(undefined);
+      });
     if (!withStdin) return;
-    const once = () => !told && stop();
-    process.stdin.on('end', once).on('close', once).on('error', once).resume();
+    const told = () => done(undefined);
+    process.stdin.on('end', told).on('close', told).on('error', told).resume();
   });
 }
 
