@@ -131,6 +131,8 @@ describe('the same bytes and others', () => {
     expect(await upload(test, 'same/other', { a: old })).toMatchObject({ number: 1 });
     expect(await upload(test, 'same/other', { a: renamed })).toMatchObject({ number: 2 });
     expect(await upload(test, 'same/other', { b: renamed })).toMatchObject({ number: 3 }); // the path belongs to it
+    expect(await upload(test, 'same/other', { a: old })).toMatchObject({ number: 1 }); // never published: goes on with it
+    await test.registry.publish(publisher, 'same', 'other', 1);
     expect(await upload(test, 'same/other', { a: old })).toMatchObject({ number: 4 });
     await test.registry.archive(publisher, 'same', 'other', 4);
     expect(await upload(test, 'same/other', { a: old })).toMatchObject({ number: 5 });

@@ -37,8 +37,8 @@ export class RegistryService {
   ) {}
 
   /**
-   * Begins a version and says what to send. The same bytes again continue the upload under way, or answer the newest
-   * version when it holds them; other bytes get the next number. `invalid` names the path or field at fault.
+   * Begins a version and says what to send. The same bytes again go on with the version that is uploading, a draft never
+   * published, or the newest; other bytes get the next number. `invalid` names the path or field at fault.
    */
   createVersion(actor: Actor, project: string, name: string, wish: CreateVersion): Promise<VersionUpload> {
     return this.uploads.create(actor, project, name, wish);

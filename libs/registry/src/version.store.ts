@@ -67,11 +67,14 @@ export class VersionStore {
     });
   }
 
-  /** The upload under way of the same bytes, else the newest complete version when it holds them; held against the sweep. */
+  /**
+   * The version that an upload of these bytes goes on with: one still uploading, a draft that was never published, or the
+   * newest version unless it is archived. Held against the sweep.
+   */
   async sameBytes(tx: Tx, modelId: string, manifestDigest: string): Promise<number | undefined> {
     const [row] = await tx.query(
-      `select number from versions v where model_id = $1 and manifest_digest = $2 and (state = 'uploading' or (
-         state in ('draft', 'published')
+      `select number from versions v where model_id = $1 and manifest_digest = $2 and (
+         state = 'uploading' or (state = 'draft' and published_at is null) or (state <> 'archived'
          and number = (select max(number) from versions where model_id = $1 and state <> 'uploading')))
        order by state = 'uploading' desc, number desc limit 1 for update`,
       [modelId, manifestDigest],
