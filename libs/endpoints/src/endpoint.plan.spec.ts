@@ -86,7 +86,17 @@ class Sandbox {
       this.places.find((place) => place.deployment === deployment && place.server === server)!.leaving = true;
     this.route = plan.route;
     this.status = plan.status;
+    this.checkRoute();
     return plan.create.length + plan.states.length + plan.place.length + plan.leave.length > 0;
+  }
+
+  /** A table may be published after any pass: what it holds is proved and stays. */
+  private checkRoute(): void {
+    for (const target of this.route?.targets ?? [])
+      for (const server of target.servers) {
+        const place = this.places.find((one) => one.deployment === target.deployment && one.server === server);
+        expect(place).toMatchObject({ leaving: false, proved: true });
+      }
   }
 
   settle(): void {
@@ -197,11 +207,6 @@ describe('one pass over an endpoint', () => {
           happening(box);
           const before = new Set(box.serving);
           box.settle();
-          for (const target of box.route?.targets ?? [])
-            for (const server of target.servers) {
-              const place = box.places.find((one) => one.deployment === target.deployment && one.server === server)!;
-              expect(place).toMatchObject({ leaving: false, proved: true });
-            }
           const stillProved = box.places.some(
             ({ proved, deployment }) =>
               proved && before.has(box.deployments.find(({ id }) => id === deployment)!.version),
@@ -242,7 +247,7 @@ describe('one pass over an endpoint', () => {
           expect(box.places).toHaveLength(2 * wanted.length);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 80 },
     );
   });
 });
