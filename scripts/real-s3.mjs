@@ -139,6 +139,8 @@ export async function startS3({ tools = toolsFolder(), folder = tmpdir() } = {})
     child.kill('SIGKILL');
     return said || 'it did not answer within 15 s';
   };
+  const last = () => child?.kill('SIGKILL');
+  process.once('exit', last); // whoever forgets to stop it leaves no process behind
   const ended = () =>
     new Promise((done) => (child.exitCode !== null || child.signalCode ? done() : child.once('exit', done)));
   const kill = async (signal = 'SIGKILL') => {
@@ -146,6 +148,7 @@ export async function startS3({ tools = toolsFolder(), folder = tmpdir() } = {})
     await ended();
   };
   const stop = async () => {
+    process.off('exit', last);
     await kill();
     await rm(home, { recursive: true, force: true });
   };
