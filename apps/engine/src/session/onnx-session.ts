@@ -45,7 +45,7 @@ function ortTensor({ name, datatype, shape, bytes }: NamedTensor): Tensor {
   if (datatype === 'BYTES') return new Tensor('string', textsOf(bytes, name), shape);
   const construct = arrayType[datatype]!;
   const { BYTES_PER_ELEMENT: size } = construct;
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   const data = new construct(aligned.buffer, aligned.byteOffset, bytes.length / size);
   return new Tensor(type as 'float32', data as Float32Array, shape);
 }

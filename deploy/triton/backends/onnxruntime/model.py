@@ -10,7 +10,6 @@ import json
 import os
 
 import numpy as np
-import onnxruntime as ort
 import triton_python_backend_utils as pb
 
 # onnxruntime's name of an element type -> Triton's name in a configuration. Types that are missing cannot be served.
@@ -68,6 +67,10 @@ def instances(config):
 
 
 def open_session(path, config, optimise=True):
+    # Not at the top: a complete configuration is looked at in a process of its own that never needs a session, and
+    # this import is most of its time.
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     # Every instance is a process of its own; together they should not ask for more threads than there are cores.
     cores = len(os.sched_getaffinity(0))

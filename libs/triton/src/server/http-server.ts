@@ -23,10 +23,18 @@ function readInfer(host: ServingHost, route: InferRoute, body: Buffer, header: u
     throw new StatusFault(400, `inference header size should be in range (0, ${body.length}), got: ${given}`);
   const length = given ?? body.length;
   const { model, version } = route;
+  // An unknown model is told before anything in the body is.
+  const { max_batch_size: maxBatchSize = 0 } = host.models.config(model, version);
   if (length > 0) return readJsonInfer(model, version, body.subarray(0, length), body.subarray(length));
   const { inputs } = host.models.metadata(model, version);
-  const batches = (host.models.config(model, version).max_batch_size ?? 0) > 0;
-  return readRawInfer(model, version, body, inputs, batches, elementBytes[inputs[0]?.datatype as DataType] ?? 1);
+  return readRawInfer(
+    model,
+    version,
+    body,
+    inputs,
+    maxBatchSize > 0,
+    elementBytes[inputs[0]?.datatype as DataType] ?? 1,
+  );
 }
 
 function readLoadParameters(body: Buffer): LoadParameters {

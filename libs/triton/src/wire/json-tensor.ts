@@ -132,7 +132,8 @@ export function elementsOf(bytes: Uint8Array, name: string): Uint8Array[] {
 
 /** A view of the element type; the bytes are copied only when they do not lie on its boundary. */
 function viewOn<T>(construct: Construct<T>, bytes: Uint8Array, elementSize: number): T {
-  const aligned = bytes.byteOffset % elementSize === 0 ? bytes : bytes.slice();
+  // A Buffer's own slice would be a view again.
+  const aligned = bytes.byteOffset % elementSize === 0 ? bytes : new Uint8Array(bytes);
   return new construct(aligned.buffer, aligned.byteOffset, bytes.length / elementSize);
 }
 
