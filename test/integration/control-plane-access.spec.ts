@@ -159,6 +159,7 @@ describe('bad requests', () => {
     ['an empty body', '', {}, 400, ''],
     ['another content type', '<xml/>', { 'content-type': 'text/xml' }, 415, 'text/xml'],
     ['an unknown role', { name: 'x', role: 'god' }, {}, 400, 'request body: role'],
+    ['an admin with scopes', { name: 'x', role: 'admin', projects: ['nlp'] }, {}, 400, 'role: an admin makes keys'],
     ['an unknown field', { name: 'x', role: 'viewer', colour: 1 }, {}, 400, 'colour'],
     ['NUL in a name', { name: 'a\u0000b', role: 'viewer' }, {}, 400, 'NUL'],
     ['a body that is too large', { name: 'x'.repeat(5 * 1024 * 1024), role: 'viewer' }, {}, 413, 'large'],

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { AuditService, ChangeService, IdempotencyService, OutboxService } from '@perch/access';
 import { type ChangeEvent, systemActor } from '@perch/contracts';
-import { Transactions } from '@perch/platform/database';
+import { Transactions, WorkStore } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adminKey, startTestControlPlane, type TestControlPlane } from '../support/control-plane.ts';
 
@@ -245,7 +245,7 @@ describe('a request sent twice with one Idempotency-Key', () => {
       return { status: 201, answer: { runs } };
     };
     const answers = await Promise.all(
-      Array.from({ length: 8 }, () => service.once({ actor: 'a', key: 'many' }, { x: 1 }, work)),
+      Array.from({ length: 8 }, () => service.once({ actor: 'a', key: 'many' }, { x: 1 }, { run: work })),
     );
     expect(runs).toBe(1);
     expect(answers.filter((answer) => !answer.replayed)).toHaveLength(1);
@@ -260,10 +260,10 @@ describe('a request sent twice with one Idempotency-Key', () => {
     const held = service.once(
       place,
       {},
-      () => new Promise((done) => (finish = () => done({ status: 201, answer: 1 }))),
+      { run: () => new Promise((done) => (finish = () => done({ status: 201, answer: 1 }))) },
       times,
     );
-    const second = () => service.once(place, {}, async () => ({ status: 201, answer: 2 }), times);
+    const second = () => service.once(place, {}, { run: async () => ({ status: 201, answer: 2 }) }, times);
     const lease = () => plane.database.query(`select expires_at from idempotency_keys where key = 'lease'`);
     await expect.poll(lease).toHaveLength(1);
     const [claimed] = await lease();
@@ -277,10 +277,47 @@ describe('a request sent twice with one Idempotency-Key', () => {
     expect(await second()).toMatchObject({ answer: 2, replayed: false });
   });
 
+  it('makes one key, and keeps its secret nowhere', async () => {
+    const make = () =>
+      plane.call('POST', '/api/v1/keys', { name: 'once', role: 'viewer' }, { headers: { 'idempotency-key': 'k4' } });
+    const first = await make();
+    expect(first.status).toBe(201);
+    const again = await make();
+    expect([again.status, again.body.code]).toEqual([409, 'conflict']);
+    expect(again.body.detail).toContain(`${first.body.id} was made by the first request`);
+    const { items } = (await plane.call('GET', '/api/v1/keys?limit=500')).body;
+    expect(items.filter((key: { name: string }) => key.name === 'once')).toHaveLength(1);
+    const kept = JSON.stringify(await plane.database.query('select * from idempotency_keys'));
+    expect(kept).toContain(first.body.id);
+    expect(kept).not.toContain(first.body.secret);
+  });
+
   it('is forgotten in the end', async () => {
     await plane.database.query(`update idempotency_keys set expires_at = now() - interval '1 s' where key = 'k1'`);
     expect(await plane.app.get(IdempotencyService).sweep()).toBe(1);
     expect(await plane.database.query(`select 1 from idempotency_keys where key = 'k1'`)).toEqual([]);
+  });
+});
+
+describe('the sweep', () => {
+  it('removes what is over, and has the routing table look at keys that ran out', async () => {
+    const { body } = await plane.call('POST', '/api/v1/keys', { name: 'ends', role: 'inference' });
+    await plane.database.query(`update api_keys set expires_at = now() - interval '1 s' where id = $1`, [body.id]);
+    await plane.database.query(`update outbox set at = now() - interval '2 days'`);
+    await plane.database.query(`update idempotency_keys set expires_at = now() - interval '1 s'`);
+    const revision = () => plane.database.query(`select revision from documents where id = 'routing-table'`);
+    const before = await revision();
+    const work = plane.app.get(WorkStore);
+    for (const key of ['answers', 'events', 'keys']) await work.enqueue(null, 'sweep', key);
+    const left = async () => (await plane.database.query(`select 1 from idempotency_keys`)).length;
+    await expect.poll(left).toBe(0);
+    await expect.poll(async () => (await plane.database.query('select 1 from outbox')).length).toBe(0);
+    const inTable = () =>
+      plane.database.query(`select 1 from document_entries where section = 'keys' and key = $1 and value is not null`, [
+        body.id,
+      ]);
+    await expect.poll(inTable).toEqual([]);
+    expect(await revision()).not.toEqual(before);
   });
 });
 

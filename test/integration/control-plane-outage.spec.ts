@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -110,6 +110,19 @@ describe('a control plane whose Postgres comes and goes', () => {
     expect(made.status).toBe(201);
     await expect.poll(() => streamed, { timeout: 20_000 }).toContain(made.body.id);
     expect((await ask('/api/v1/audit/verify')).body).toMatchObject({ intact: true });
+  });
+});
+
+describe('a store that goes', () => {
+  it('is told by readiness, and the rest goes on', async () => {
+    await rename(join(folder, 'store'), join(folder, 'gone'));
+    expect((await ask('/health/ready')).body).toMatchObject({
+      ready: false,
+      checks: { database: { up: true }, store: { up: false } },
+    });
+    expect((await ask('/api/v1/models')).status).toBe(200);
+    await rename(join(folder, 'gone'), join(folder, 'store'));
+    expect((await ask('/health/ready')).status).toBe(200);
   });
 });
 

@@ -19,6 +19,12 @@ export interface IdempotencyTimes {
 }
 const usualTimes: IdempotencyTimes = { leaseMs: 30_000, keepMs: 24 * 3_600_000, waitMs: 10_000 };
 
+/** What runs once. `keep`: what of its answer may lie in the database (a secret may not); all of it when left out. */
+export interface OnceWork {
+  run: () => Promise<{ status: number; answer: unknown }>;
+  keep?: (answer: unknown) => unknown;
+}
+
 /** A request sent twice with one key is done once; of several at once, one runs and the others get its answer. */
 @Injectable()
 export class IdempotencyService {
@@ -31,7 +37,7 @@ export class IdempotencyService {
   async once(
     place: Place,
     request: unknown,
-    work: () => Promise<{ status: number; answer: unknown }>,
+    work: OnceWork,
     times: IdempotencyTimes = usualTimes,
   ): Promise<KeptAnswer> {
     const requestHash = digestOf(request);
@@ -65,15 +71,16 @@ export class IdempotencyService {
   private async run(
     place: Place,
     ticket: string,
-    work: () => Promise<{ status: number; answer: unknown }>,
+    work: OnceWork,
     { leaseMs, keepMs }: IdempotencyTimes,
   ): Promise<KeptAnswer> {
     const renewing = setInterval(() => {
       this.store.renew(place, ticket, leaseMs).catch(() => undefined); // the lease then runs out: the work is over by itself
     }, leaseMs / 3);
     try {
-      const { status, answer } = await work();
-      await this.store.finish(place, ticket, status, answer, keepMs);
+      const { status, answer } = await work.run();
+      const kept = work.keep ? work.keep(answer) : answer;
+      await this.store.finish(place, ticket, status, kept, keepMs);
       return { status, answer, replayed: false };
     } catch (error) {
       await this.store.release(place, ticket).catch(() => undefined);

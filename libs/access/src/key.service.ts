@@ -32,10 +32,15 @@ export class KeyService {
     private readonly changes: ChangeService,
   ) {}
 
-  /** The secret is in the answer and nowhere else. Throws `invalid` for an expiry in the past. */
+  /** The secret is in the answer and nowhere else. Throws `invalid` for an expiry in the past, and for an admin with scopes. */
   async createKey(actor: Actor, wanted: CreateKey, now = new Date()): Promise<CreatedKey> {
     if (wanted.expiresAt && new Date(wanted.expiresAt) <= now)
       throw new AppError('invalid', `expiresAt: ${wanted.expiresAt} is over already; give a time to come`);
+    if (wanted.role === 'admin' && wanted.projects.length + wanted.endpoints.length > 0)
+      throw new AppError(
+        'invalid',
+        'role: an admin makes keys of any scope, so scopes would hold nobody back; leave them out',
+      );
     const { id, secret, hash } = newSecret('pk');
     const { name, role, projects, endpoints } = wanted;
     const expiresAt = wanted.expiresAt ? new Date(wanted.expiresAt) : null;

@@ -37,8 +37,11 @@ export interface Answer {
 export const Answers = (schema: z.ZodType | null, summary: string): MethodDecorator =>
   SetMetadata(ANSWERS, { schema, summary } satisfies Answer);
 
-/** On a POST that creates: `Idempotency-Key` is heard, so that a request sent twice is done once. */
-export const Idempotent = (): MethodDecorator => SetMetadata(IDEMPOTENT, true);
+/**
+ * On a POST that creates: `Idempotency-Key` is heard, so that a request sent twice is done once. `shown-once`: the
+ * answer holds a secret and is not kept; the second request is a conflict that names what the first one made.
+ */
+export const Idempotent = (answer: 'kept' | 'shown-once' = 'kept'): MethodDecorator => SetMetadata(IDEMPOTENT, answer);
 
 /** The ETag of a thing that counts its generations. */
 export const etagOf = (generation: number): string => `"${generation}"`;

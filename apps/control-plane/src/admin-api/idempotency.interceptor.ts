@@ -14,6 +14,16 @@ export function idempotencyKeyOf(header: string | string[] | undefined): string 
   return header;
 }
 
+const idOnly = (answer: unknown) => ({ id: (answer as { id: string }).id });
+const shownAlready = ({ id }: { id: string }) =>
+  new AppError(
+    'conflict',
+    `${id} was made by the first request, whose answer alone shows its secret; revoke ${id} and make another`,
+    {
+      details: { id },
+    },
+  );
+
 /** Routes marked `@Idempotent()`: a request sent twice with one key is done once, and answered the same. */
 @Injectable()
 export class IdempotencyInterceptor implements NestInterceptor {
@@ -25,13 +35,21 @@ export class IdempotencyInterceptor implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const request = context.switchToHttp().getRequest<KnownRequest>();
     const key = idempotencyKeyOf(request.headers['idempotency-key']);
-    if (key === undefined || !this.reflector.get<boolean>(IDEMPOTENT, context.getHandler())) return next.handle();
+    const marked = this.reflector.get<'kept' | 'shown-once' | undefined>(IDEMPOTENT, context.getHandler());
+    if (key === undefined || !marked) return next.handle();
     const reply = context.switchToHttp().getResponse<FastifyReply>();
     const kept = await this.idempotency.once(
       { actor: request.actor?.id ?? '', key },
       { method: request.method, url: request.url, body: request.body ?? null },
-      async () => ({ status: reply.statusCode, answer: await lastValueFrom(next.handle(), { defaultValue: null }) }),
+      {
+        run: async () => ({
+          status: reply.statusCode,
+          answer: await lastValueFrom(next.handle(), { defaultValue: null }),
+        }),
+        keep: marked === 'shown-once' ? idOnly : undefined,
+      },
     );
+    if (kept.replayed && marked === 'shown-once') throw shownAlready(kept.answer as { id: string });
     if (kept.replayed) reply.header('idempotency-replayed', 'true');
     return of(kept.answer);
   }

@@ -10,7 +10,7 @@ import {
   createKey,
   paged,
 } from '@perch/contracts';
-import { Allow, Answers, By, type PageQuery, pageOf, pageQuery, readTextCursor } from './http.ts';
+import { Allow, Answers, By, Idempotent, type PageQuery, pageOf, pageQuery, readTextCursor } from './http.ts';
 
 @Controller('api/v1/keys')
 @Allow('admin')
@@ -23,8 +23,8 @@ export class KeyController {
     return pageOf(await this.keys.list(limit + 1, readTextCursor(cursor)), limit, KeyService.positionOf);
   }
 
-  /** Hears no Idempotency-Key: the secret must not be kept, so the answer cannot be given twice. */
   @Post()
+  @Idempotent('shown-once')
   @Answers(createdKey, 'Makes an API key; its secret is shown in this answer only')
   create(@Body({ schema: createKey }) body: CreateKey, @By() actor: Actor) {
     return this.keys.createKey(actor, body);
@@ -50,6 +50,7 @@ export class JoinKeyController {
   }
 
   @Post()
+  @Idempotent('shown-once')
   @Answers(
     createdKey,
     'Makes a key that servers of one pool, or routers, enrol with; its secret is shown in this answer only',

@@ -25,7 +25,7 @@ export class Components {
       $schema: _,
       $defs = {},
       ...own
-    } = z.toJSONSchema(schema, { io: direction, unrepresentable: 'any' }) as Json;
+    } = z.toJSONSchema(parsed(schema), { io: direction, unrepresentable: 'any' }) as Json;
     for (const [id, definition] of Object.entries($defs as Record<string, Json>)) this.note(id, definition, direction);
     const id = own['id'] as string | undefined;
     if (id === undefined) return () => this.resolve(own, direction);

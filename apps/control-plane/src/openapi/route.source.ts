@@ -58,7 +58,7 @@ function routeOf(controller: Type, handler: string, target: () => unknown): Rout
     status: Reflect.getMetadata(HTTP_CODE_METADATA, target) ?? (method === 'POST' ? 201 : 200),
     role: Reflect.getMetadata(ALLOW, target) ?? Reflect.getMetadata(ALLOW, controller),
     answer: Reflect.getMetadata(ANSWERS, target),
-    idempotent: Reflect.getMetadata(IDEMPOTENT, target) === true,
+    idempotent: Reflect.hasMetadata(IDEMPOTENT, target),
     body: given(RouteParamtypes.BODY).find(({ data }) => data === undefined)?.schema,
     query: given(RouteParamtypes.QUERY).find(({ data }) => data === undefined)?.schema as z.ZodObject | undefined,
     params: Object.fromEntries([...path.matchAll(/:(\w+)/g)].map(([, name]) => [name!, paramSchemas.get(name!)])),
