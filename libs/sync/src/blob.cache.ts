@@ -41,6 +41,7 @@ export class BlobCache {
   private readonly settings: BlobCacheSettings;
   private readonly pulls = new Map<string, Pull>();
   private readonly slots = new Slots(blobsAtOnce);
+  private readonly syncing = new Set<Promise<void>>();
   private needed: ReadonlySet<string> = new Set();
   private heldBytes = 0;
 
@@ -59,6 +60,11 @@ export class BlobCache {
   async open(): Promise<void> {
     await this.store.open();
     await this.measure();
+  }
+
+  /** Resolves when all that was pulled is on the disk. */
+  async flush(): Promise<void> {
+    await Promise.all(this.syncing);
   }
 
   /** Bytes of all blobs in the cache. */
@@ -170,15 +176,27 @@ export class BlobCache {
     try {
       await this.write(blob, file, signal);
       await file.chmod(0o444);
-      await file.datasync();
+      await this.store.adopt(blob.sha256);
     } catch (error) {
+      await file.close();
       if (isFull(error) || (error instanceof AppError && error.code === 'integrity'))
         await this.store.dropPartial(blob.sha256);
       throw error;
-    } finally {
-      await file.close();
     }
-    await this.store.adopt(blob.sha256);
+    this.syncBehind(file);
+  }
+
+  /**
+   * Nobody waits for the disk: should the machine die before the bytes are on it, the next process finds out, because it
+   * hashes each file before its first use.
+   */
+  private syncBehind(file: FileHandle): void {
+    const synced = file
+      .datasync()
+      .catch(() => undefined)
+      .then(() => file.close())
+      .finally(() => this.syncing.delete(synced));
+    this.syncing.add(synced);
   }
 
   /** Brings the partial file to its full length; the hash covers the bytes in the order they are written. */
@@ -191,13 +209,19 @@ export class BlobCache {
     await this.makeRoom(blob, blob.size - offset);
     const hash = createHash('sha256');
     await hashFile(file, hash, offset);
-    for await (const chunks of this.client.read(blob, offset, signal)) {
-      const written = writeAll(file, chunks, offset);
-      for (const chunk of chunks) {
-        hash.update(chunk);
-        offset += chunk.length;
+    let written = Promise.resolve();
+    try {
+      for await (const chunks of this.client.read(blob, offset, signal)) {
+        await written;
+        written = writeAll(file, chunks, offset);
+        written.catch(() => undefined); // told when it is waited for
+        for (const chunk of chunks) {
+          hash.update(chunk);
+          offset += chunk.length;
+        }
       }
-      await written;
+    } finally {
+      await written; // before the file is closed
     }
     const digest = hash.digest('hex');
     if (digest !== blob.sha256)

@@ -1,8 +1,9 @@
 import { AppError, innerMessage } from '@perch/contracts';
 import { backoffMs, pause } from '@perch/platform';
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Blob, UrlBook } from './blob.source.ts';
-import { type Part, PartQueue } from './part-queue.ts';
+import { PartQueue } from './part-queue.ts';
+import { type RangeSink, requestRange } from './range.client.ts';
 import { Slots } from './slots.ts';
 
 export interface BlobClientSettings {
@@ -148,43 +149,54 @@ export class BlobClient {
   /** One request for what the part still lacks. Returns 403 or 404 as they are; throws when the body ends early. */
   private async fetchOnce(blob: Blob, url: string, part: PartQueue, signal: AbortSignal): Promise<number> {
     const whole = part.at === 0 && part.range.end === blob.size;
-    const { statusCode, body } = await request(url, {
-      dispatcher: this.dispatcher,
-      signal,
-      headersTimeout: this.settings.headersTimeoutMs,
-      bodyTimeout: this.settings.idleTimeoutMs,
-      headers: whole ? {} : { range: `bytes=${part.at}-${part.range.end - 1}` },
-    });
-    if (statusCode !== 200 && statusCode !== 206) {
-      await body.dump({ limit: 65_536 }).catch(() => undefined);
-      if (statusCode === 403 || statusCode === 404) return statusCode;
-      if (statusCode === 416) throw lengthFault(blob);
-      throw new Error(`the store answered ${statusCode}`);
-    }
-    const skip = statusCode === 200 ? part.at : 0;
-    if (statusCode === 200 && part.range.end !== blob.size) {
-      body.destroy();
-      body.on('error', () => undefined);
-      throw new WholeFileAnswer();
-    }
-    await drain(body, part, skip, blob);
-    return statusCode;
+    const { headersTimeoutMs, idleTimeoutMs } = this.settings;
+    const range = whole ? undefined : `bytes=${part.at}-${part.range.end - 1}`;
+    const sink = new PartSink(blob, part);
+    await requestRange({ url, range, dispatcher: this.dispatcher, headersTimeoutMs, idleTimeoutMs, signal }, sink);
+    if (isRefusal(sink.status)) return sink.status;
+    if (part.at < part.range.end) throw new Error('the connection ended before the last byte');
+    return sink.status;
+  }
+}
+
+const isRefusal = (status: number) => status === 403 || status === 404;
+
+/** Puts a body into its part, and tells what a status means for it. */
+class PartSink implements RangeSink {
+  status = 0;
+  private readonly blob: Blob;
+  private readonly part: PartQueue;
+  private toSkip = 0;
+
+  constructor(blob: Blob, part: PartQueue) {
+    this.blob = blob;
+    this.part = part;
+  }
+
+  onStatus(status: number): void {
+    const { blob, part } = this;
+    this.status = status;
+    if (status === 206 || isRefusal(status)) return;
+    if (status === 416) throw lengthFault(blob);
+    if (status !== 200) throw new Error(`the store answered ${status}`);
+    if (part.range.end !== blob.size) throw new WholeFileAnswer();
+    this.toSkip = part.at;
+  }
+
+  onChunk(chunk: Uint8Array): boolean {
+    const { part } = this;
+    if (isRefusal(this.status)) return true;
+    const fresh = this.toSkip > 0 ? chunk.subarray(Math.min(this.toSkip, chunk.length)) : chunk;
+    this.toSkip = Math.max(0, this.toSkip - chunk.length);
+    if (fresh.length === 0) return true;
+    if (part.at + fresh.length > part.range.end) throw lengthFault(this.blob);
+    return part.push(fresh);
+  }
+
+  hasRoom(): Promise<void> {
+    return this.part.hasRoom();
   }
 }
 
 const lengthFault = (blob: Blob) =>
   new AppError('integrity', `blob ${blob.sha256}: the store holds another length than ${blob.size} bytes`);
-
-async function drain(body: AsyncIterable<Uint8Array>, part: PartQueue, skip: number, blob: Blob): Promise<void> {
-  let toSkip = skip;
-  for await (const chunk of body) {
-    const fresh = toSkip > 0 ? chunk.subarray(Math.min(toSkip, chunk.length)) : chunk;
-    toSkip = Math.max(0, toSkip - chunk.length);
-    if (fresh.length === 0) continue;
-    if (part.at + fresh.length > part.range.end) throw lengthFault(blob);
-    if (!part.push(fresh)) await part.hasRoom();
-  }
-  if (part.at < part.range.end) throw new Error('the connection ended before the last byte');
-}
-
-export type { Part };

@@ -4,12 +4,15 @@ export interface Part {
   end: number;
 }
 
+const mostPieceBytes = 4 * 1024 ** 2;
+
 /** Chunks of one part between the connection that brings them and the file that takes them. */
 export class PartQueue {
   readonly range: Part;
   /** Offset in the blob of the next byte to arrive. */
   at: number;
   private readonly limitBytes: number;
+  private readonly worthBytes: number;
   private queue: Uint8Array[] = [];
   private heldBytes = 0;
   private state: 'open' | 'ended' | 'failed' | 'abandoned' = 'open';
@@ -21,6 +24,7 @@ export class PartQueue {
     this.range = range;
     this.at = range.from;
     this.limitBytes = limitBytes;
+    this.worthBytes = Math.min(mostPieceBytes, limitBytes);
   }
 
   /** False: full, wait for `hasRoom` before the next chunk. */
@@ -29,7 +33,7 @@ export class PartQueue {
     if (this.state !== 'open') return true;
     this.queue.push(chunk);
     this.heldBytes += chunk.length;
-    this.wakeReader?.();
+    if (this.heldBytes >= this.worthBytes) this.wakeReader?.();
     return this.heldBytes < this.limitBytes;
   }
 
@@ -63,21 +67,28 @@ export class PartQueue {
     this.wakeWriter?.();
   }
 
-  /** All that has arrived since the last look, until the part ends. Bytes before a fault are given out first. */
+  /**
+   * What has arrived since the last look, in pieces that are worth a write, until the part ends. Bytes before a fault are
+   * given out first.
+   */
   async *chunks(): AsyncGenerator<Uint8Array[]> {
     for (;;) {
-      while (this.queue.length > 0) {
+      while (this.state === 'open' && this.heldBytes < this.worthBytes) {
+        await new Promise<void>((resolve) => {
+          this.wakeReader = resolve;
+        });
+      }
+      if (this.queue.length > 0) {
         const taken = this.queue;
         this.queue = [];
         this.heldBytes = 0;
         this.wakeWriter?.();
         yield taken;
+      } else if (this.state === 'failed') {
+        throw this.fault;
+      } else if (this.state !== 'open') {
+        return;
       }
-      if (this.state === 'failed') throw this.fault;
-      if (this.state !== 'open') return;
-      await new Promise<void>((resolve) => {
-        this.wakeReader = resolve;
-      });
     }
   }
 

@@ -144,6 +144,7 @@ export class SyncReconciler {
     this.queues.callOff(() => true);
     await this.loop;
     await this.queues.stop();
+    await this.parts.cache.flush();
     this.parts.triton.close();
   }
 
