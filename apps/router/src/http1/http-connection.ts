@@ -1,31 +1,8 @@
 import type { Socket } from 'node:net';
-import { type Cancellation, ChunkedBody } from '@perch/triton/inference';
+import { ChunkedBody } from '@perch/triton/inference';
+import { Exchange, type HttpApplication } from './http-exchange.ts';
 import { type HttpReply, headText, textReply } from './reply-text.ts';
 import { HeadFault, parseRequestHead, type RequestHead } from './request-head.ts';
-
-/** One request while it is answered. */
-export interface HttpExchange extends Cancellation {
-  readonly head: RequestHead;
-  /** The body in the pieces it came in; complete when `answer` is called. */
-  body: Buffer[];
-  bodyBytes: number;
-  /** `performance.now()` when the head was complete. */
-  readonly startedAt: number;
-  /** Whatever the application keeps between `admit` and `answer`. */
-  context: unknown;
-  /** Aborts when the client goes away; made on first use, since most requests never need it. */
-  readonly signal: AbortSignal;
-  /** Answers; later calls, and calls after the client left, do nothing. */
-  reply(reply: HttpReply): void;
-}
-
-export interface HttpApplication {
-  /** Called with the head: the most bytes its body may have, or a reply that refuses it unread. */
-  admit(exchange: HttpExchange): number | HttpReply;
-  /** Called once the body is complete. Must lead to `exchange.reply`. */
-  answer(exchange: HttpExchange): void;
-  tooLarge(exchange: HttpExchange, limitBytes: number): HttpReply;
-}
 
 export interface ConnectionOwner {
   readonly application: HttpApplication;
@@ -39,42 +16,10 @@ const maxHeadBytes = 16_384;
 const maxAheadBytes = 65_536;
 /** A body must bring this many bytes within the server's limit for it. */
 const progressBytes = 16_384;
+/** Below this an answer is copied into one buffer, which costs less than writing its parts apart. */
+const joinBelowBytes = 16_384;
 const continueText = 'HTTP/1.1 100 Continue\r\n\r\n';
 const headEnd = Buffer.from('\r\n\r\n');
-
-class Exchange implements HttpExchange {
-  body: Buffer[] = [];
-  bodyBytes = 0;
-  context: unknown;
-  readonly startedAt = performance.now();
-  readonly head: RequestHead;
-  /** The client went away. */
-  cancelled = false;
-  onCancel: (() => void) | undefined;
-  private readonly connection: HttpConnection;
-  private controller: AbortController | undefined;
-
-  constructor(connection: HttpConnection, head: RequestHead) {
-    this.connection = connection;
-    this.head = head;
-  }
-
-  get signal(): AbortSignal {
-    this.controller ??= new AbortController();
-    if (this.cancelled) this.controller.abort();
-    return this.controller.signal;
-  }
-
-  reply(reply: HttpReply): void {
-    this.connection.finish(this, reply);
-  }
-
-  leave(): void {
-    this.cancelled = true;
-    this.controller?.abort();
-    this.onCancel?.();
-  }
-}
 
 const startsWith = (bytes: Buffer, start: Buffer): boolean =>
   bytes.length >= start.length && bytes.compare(start, 0, start.length, 0, start.length) === 0;
@@ -273,6 +218,16 @@ export class HttpConnection {
     const head = headText(reply, size, keepAlive, Date.now());
     if (headOnly || body.length === 0) {
       socket.write(head, 'latin1');
+      return;
+    }
+    if (size < joinBelowBytes) {
+      const whole = Buffer.allocUnsafe(head.length + size);
+      let at = whole.write(head, 'latin1');
+      for (const part of body) {
+        whole.set(part, at);
+        at += part.length;
+      }
+      socket.write(whole);
       return;
     }
     socket.cork();

@@ -1,7 +1,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { AppError } from '@perch/contracts';
-import { type HttpApplication, HttpConnection } from './http-connection.ts';
+import { HttpConnection } from './http-connection.ts';
+import type { HttpApplication } from './http-exchange.ts';
 
 export interface HttpServerOptions {
   application: HttpApplication;

@@ -1,4 +1,4 @@
-export type { HttpApplication, HttpExchange } from './http-connection.ts';
+export type { HttpApplication, HttpExchange } from './http-exchange.ts';
 export { HttpServer, type HttpServerOptions } from './http-server.ts';
 export type { HttpReply } from './reply-text.ts';
 export type { RequestHead } from './request-head.ts';

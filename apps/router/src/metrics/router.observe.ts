@@ -65,7 +65,9 @@ interface Figure {
   read(observed: Observed): Samples | number;
 }
 
-const armsOf = ({ deployments }: Observed): ArmStats[] => [...deployments.stats.values()];
+/** Arms that nothing was sent to yet would make most of the text in a big installation. */
+const armsOf = ({ deployments }: Observed): ArmStats[] =>
+  [...deployments.stats.values()].filter((arm) => arm.outcomes.size > 0);
 
 const inFlight = ({ tables }: Observed): number =>
   [...(tables.current?.deployments.values() ?? [])].reduce((sum, deployment) => sum + deployment.gauge.inFlight, 0);

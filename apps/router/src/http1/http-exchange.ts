@@ -1,0 +1,66 @@
+import type { Cancellation } from '@perch/triton/inference';
+import type { HttpReply } from './reply-text.ts';
+import type { RequestHead } from './request-head.ts';
+
+/** One request while it is answered. */
+export interface HttpExchange extends Cancellation {
+  readonly head: RequestHead;
+  /** The body in the pieces it came in; complete when `answer` is called. */
+  body: Buffer[];
+  bodyBytes: number;
+  /** `performance.now()` when the head was complete. */
+  readonly startedAt: number;
+  /** Whatever the application keeps between `admit` and `answer`. */
+  context: unknown;
+  /** Aborts when the client goes away; made on first use, since most requests never need it. */
+  readonly signal: AbortSignal;
+  /** Answers; later calls, and calls after the client left, do nothing. */
+  reply(reply: HttpReply): void;
+}
+
+export interface HttpApplication {
+  /** Called with the head: the most bytes its body may have, or a reply that refuses it unread. */
+  admit(exchange: HttpExchange): number | HttpReply;
+  /** Called once the body is complete. Must lead to `exchange.reply`. */
+  answer(exchange: HttpExchange): void;
+  tooLarge(exchange: HttpExchange, limitBytes: number): HttpReply;
+}
+
+/** What an exchange needs of its connection. */
+export interface ExchangeOwner {
+  finish(exchange: Exchange, reply: HttpReply): void;
+}
+
+export class Exchange implements HttpExchange {
+  body: Buffer[] = [];
+  bodyBytes = 0;
+  context: unknown;
+  readonly startedAt = performance.now();
+  readonly head: RequestHead;
+  /** The client went away. */
+  cancelled = false;
+  onCancel: (() => void) | undefined;
+  private readonly connection: ExchangeOwner;
+  private controller: AbortController | undefined;
+
+  constructor(connection: ExchangeOwner, head: RequestHead) {
+    this.connection = connection;
+    this.head = head;
+  }
+
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.cancelled) this.controller.abort();
+    return this.controller.signal;
+  }
+
+  reply(reply: HttpReply): void {
+    this.connection.finish(this, reply);
+  }
+
+  leave(): void {
+    this.cancelled = true;
+    this.controller?.abort();
+    this.onCancel?.();
+  }
+}
