@@ -18,11 +18,13 @@ export function brokenConstraint(error: unknown): string | undefined {
   return (error as QueryFailedError & { driverError: { constraint?: string } }).driverError.constraint;
 }
 
-/** Connection refused, cut, or the server shutting down: the caller may try again. */
+/** Connection refused, cut (also in the middle of a transaction), or the server shutting down: the caller may try again. */
 export function isConnectionLoss(error: unknown): boolean {
   const code = codeOf(error) ?? '';
   return (
-    /^(08|57P)/.test(code) || /^E(CONN|PIPE|TIMEDOUT|AI)/.test(code) || /Connection terminated/.test(String(error))
+    /^(08|57P)/.test(code) ||
+    /^E(CONN|PIPE|TIMEDOUT|AI)/.test(code) ||
+    /Connection terminated|AlreadyReleased/.test(`${(error as Error)?.name} ${error}`)
   );
 }
 
