@@ -126,6 +126,29 @@ describe('a store that goes', () => {
   });
 });
 
+describe('an S3 store that is not there', () => {
+  it('holds up no start, and is named by readiness and by what needs it', async () => {
+    const own = await startTestControlPlane({
+      database: { url: postgres.url } as TestDatabase,
+      storeFolder: join(folder, 'unused'),
+      env: {
+        PERCH_STORE_URL: 's3://models/prefix',
+        PERCH_S3_ENDPOINT: 'http://127.0.0.1:1',
+        PERCH_S3_ACCESS_KEY_ID: 'nobody',
+        PERCH_S3_SECRET_ACCESS_KEY: 'a-secret-of-s3',
+      },
+    });
+    const ready = await own.call('GET', '/health/ready');
+    expect(ready.body).toMatchObject({ ready: false, checks: { database: { up: true }, store: { up: false } } });
+    expect((await own.call('GET', '/api/v1/models')).status).toBe(200);
+    const file = { path: 'model.onnx', sha256: 'b'.repeat(64), size: 10 };
+    const answer = await own.call('POST', '/api/v1/models/nlp/away/versions', { files: [file] });
+    expect([answer.status, answer.body.code]).toEqual([503, 'unavailable']);
+    expect(JSON.stringify([ready.body, answer.body])).not.toContain('a-secret-of-s3');
+    await own.close();
+  });
+});
+
 describe('a Postgres that accepts and then says nothing', () => {
   it('does not hang a start or a readiness check', async () => {
     const sockets = new Set<Socket>();

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Actor, AuditCheck, AuditRow } from '@perch/contracts';
 import { Transactions, type Tx } from '@perch/platform/database';
-import { ChainWalk } from './audit.chain.ts';
+import { ChainWalk } from './audit.decide.ts';
 import { AuditStore } from './audit.store.ts';
 
 /** How an actor stands in rows: the name for people, the id because names are not unique. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AuditRow } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import type { ChainHead, ChainRow } from './audit.chain.ts';
+import type { ChainHead, ChainRow } from './audit.decide.ts';
 
 const columns = `id::int, to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, actor, action, subject,
   previous_hash as "previousHash", hash`;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type ChainHead, type ChainRow, ChainWalk, chainStart, rowHash } from './audit.chain.ts';
+import { type ChainHead, type ChainRow, ChainWalk, chainStart, rowHash } from './audit.decide.ts';
 
 const content = fc.record({
   at: fc.constant('2026-01-02T03:04:05.678Z'),
