@@ -199,13 +199,51 @@ export class FleetWorld {
 
   /** All work, and what servers and routers make of it, until nothing moves any more. */
   async converge(agents: readonly FakeAgent[], routers: readonly FakeRouter[] = []): Promise<void> {
+    let before = '';
     for (let turn = 0; turn < 12; turn += 1) {
       await this.settle();
       for (const agent of agents) await agent.sync();
       await this.settle();
       for (const router of routers) await router.sync();
+      await this.settle();
+      const now = await this.fingerprint();
+      if (now === before) return;
+      before = now;
     }
-    await this.settle();
+  }
+
+  private async fingerprint(): Promise<string> {
+    const [row] = await this.database.query(
+      `select (select string_agg(id || revision, ',' order by id) from documents) as documents,
+         (select string_agg(id || state, ',' order by id) from deployments) as deployments,
+         (select string_agg(deployment_id::text || server_id || state, ',' order by deployment_id, server_id) from placements) as placements,
+         (select string_agg(server_id || triton_model || state, ',' order by server_id, triton_model) from server_models) as models`,
+    );
+    return JSON.stringify(row);
+  }
+
+  /** What a process that was killed leaves: its tickets. A new one starts at once instead of when their leases are over. */
+  async restart(): Promise<void> {
+    await this.database.query('update work set ticket = null, again = false, next_at = now()');
+  }
+
+  /** The `n`th transaction from now on ends in a crash, just before or just after its commit. Returns how to stop that. */
+  crashAt(n: number, when: 'before commit' | 'after commit'): { crashed: () => boolean; stop: () => void } {
+    const transactions = this.get(Transactions);
+    const run = transactions.run.bind(transactions);
+    let count = 0;
+    transactions.run = async (steps) => {
+      count += 1;
+      const now = count === n;
+      const result = await run(async (tx) => {
+        const done = await steps(tx);
+        if (now && when === 'before commit') throw new Crash();
+        return done;
+      });
+      if (now) throw new Crash();
+      return result;
+    };
+    return { crashed: () => count >= n, stop: () => Object.assign(transactions, { run }) };
   }
 
   endpoint(name: string): Promise<Endpoint> {
@@ -235,6 +273,9 @@ export class FleetWorld {
   }
 }
 
+/** The process died here. */
+export class Crash extends Error {}
+
 export const ruleSpec = (name: string, model: string, more: Partial<EndpointSpecInput> = {}): EndpointSpecInput => {
   const [project, modelName] = model.split('/') as [string, string];
   return { name, model: { project, name: modelName }, ...more };
@@ -252,6 +293,8 @@ export class FakeAgent {
   /** Triton models (by prefix) that do not load, with Triton's words; or that take their time ('loading'). */
   readonly behaviour = new Map<string, string>();
   tritonLive = true;
+  /** Called with the models that are about to be unloaded. */
+  beforeUnload: (names: string[]) => void = () => undefined;
 
   constructor(
     readonly world: FleetWorld,
@@ -292,7 +335,9 @@ export class FakeAgent {
       if (before?.state !== state)
         this.held.set(name, { state, reason: state === 'failed' ? said! : null, since: new Date().toISOString() });
     }
-    if (this.confirmed) for (const name of this.held.keys()) if (!(name in this.desired)) this.held.delete(name);
+    const going = this.confirmed ? [...this.held.keys()].filter((name) => !(name in this.desired)) : [];
+    if (going.length > 0) this.beforeUnload(going);
+    for (const name of going) this.held.delete(name);
   }
 
   async report(): Promise<void> {
