@@ -209,19 +209,11 @@ export class BlobCache {
     await this.makeRoom(blob, blob.size - offset);
     const hash = createHash('sha256');
     await hashFile(file, hash, offset);
-    let written = Promise.resolve();
-    try {
-      for await (const chunks of this.client.read(blob, offset, signal)) {
-        await written;
-        written = writeAll(file, chunks, offset);
-        written.catch(() => undefined); // told when it is waited for
-        for (const chunk of chunks) {
-          hash.update(chunk);
-          offset += chunk.length;
-        }
-      }
-    } finally {
-      await written; // before the file is closed
+    for await (const piece of this.client.read(blob, offset, signal)) {
+      const written = writeAll(file, piece, offset);
+      hash.update(piece);
+      offset += piece.length;
+      await written;
     }
     const digest = hash.digest('hex');
     if (digest !== blob.sha256)
@@ -246,11 +238,7 @@ export class BlobCache {
   }
 }
 
-async function writeAll(file: FileHandle, chunks: Uint8Array[], offset: number): Promise<void> {
-  const wanted = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const { bytesWritten } = await file.writev(chunks, offset);
-  if (bytesWritten === wanted) return;
-  const rest = Buffer.concat(chunks).subarray(bytesWritten);
-  for (let done = 0; done < rest.length; )
-    done += (await file.write(rest, done, rest.length - done, offset + bytesWritten + done)).bytesWritten;
+async function writeAll(file: FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
+  for (let done = 0; done < bytes.length; )
+    done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
 }

@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import type { Blob, UrlBook } from './blob.source.ts';
 import { PartQueue } from './part-queue.ts';
 import { type RangeSink, requestRange } from './range.client.ts';
+import { SlabPool } from './slab-pool.ts';
 import { Slots } from './slots.ts';
 
 export interface BlobClientSettings {
@@ -42,6 +43,8 @@ export class BlobClient {
   private readonly dispatcher: Dispatcher;
   private readonly settings: BlobClientSettings;
   private readonly slots: Slots;
+  private readonly pool = new SlabPool();
+  private reading = 0;
 
   constructor(urls: UrlBook, dispatcher: Dispatcher, settings: Partial<BlobClientSettings> = {}) {
     this.urls = urls;
@@ -56,16 +59,16 @@ export class BlobClient {
   }
 
   /**
-   * The bytes from `from` to the end, in order, as lists of chunks. Throws `not_found`, `integrity` (the store holds
+   * The bytes from `from` to the end, in order; each piece is good until the next is asked for. Throws `not_found`, `integrity` (the store holds
    * another length), `unavailable` (gave up after several tries) or `cancelled`.
    */
-  async *read(blob: Blob, from: number, signal: AbortSignal): AsyncGenerator<Uint8Array[]> {
+  async *read(blob: Blob, from: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     let offset = from;
     for (const partBytes of [this.settings.partBytes, Number.POSITIVE_INFINITY]) {
       try {
-        for await (const chunks of this.readParts(blob, { from: offset, partBytes }, signal)) {
-          for (const chunk of chunks) offset += chunk.length;
-          yield chunks;
+        for await (const piece of this.readParts(blob, { from: offset, partBytes }, signal)) {
+          offset += piece.length;
+          yield piece;
         }
         return;
       } catch (error) {
@@ -78,27 +81,30 @@ export class BlobClient {
     blob: Blob,
     range: { from: number; partBytes: number },
     outer: AbortSignal,
-  ): AsyncGenerator<Uint8Array[]> {
+  ): AsyncGenerator<Uint8Array> {
     const stop = new AbortController();
     const signal = AbortSignal.any([outer, stop.signal]);
     const ahead: PartQueue[] = [];
     let next = range.from;
     const startNext = () => {
       const end = Math.min(blob.size, next + range.partBytes);
-      const part = new PartQueue({ from: next, end }, Math.min(range.partBytes, this.settings.partBytes));
+      const part = new PartQueue({ from: next, end }, Math.min(range.partBytes, this.settings.partBytes), this.pool);
       next = end;
       ahead.push(part);
       void this.fill(blob, part, signal);
     };
+    this.reading += 1;
     try {
       while (next < blob.size || ahead.length > 0) {
         while (next < blob.size && ahead.length < this.settings.partsPerBlob) startNext();
-        yield* ahead[0]!.chunks();
+        yield* ahead[0]!.pieces();
         ahead.shift();
       }
     } finally {
       stop.abort();
       for (const part of ahead) part.abandon();
+      this.reading -= 1;
+      if (this.reading === 0) this.pool.clear();
     }
   }
 
