@@ -1,0 +1,92 @@
+/**
+ * `npm run bench`: what a request costs in the router, beside nginx, behind both a real Triton.
+ *
+ *   --rounds N    rounds after the warm-up (5)      --seconds N   of load for each case of a round (3)
+ *   --only request-path|big-table                   --json        one object with all figures as the last line
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { measureBigTable } from '../bench/big-table.mjs';
+import { route, startControlStub, target } from '../bench/control-stub.mjs';
+import { missingParts, startNginx, startRouter, startTriton, stop } from '../bench/parts.mjs';
+import { measureRequestPath } from '../bench/request-path.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const say = (line) => process.stderr.write(`${line}\n`);
+
+const fp32 = (name, ...shape) => ({ name, datatype: 'FP32', shape: [-1, ...shape] });
+const ids = (name) => ({ name, datatype: 'INT64', shape: [-1, -1] });
+
+function tableOver(triton, tokenizer) {
+  const one = (tritonModel, fields) =>
+    route([target({ deployment: tritonModel, tritonModel, servers: ['a'], ...fields })], { timeoutMs: 60_000 });
+  return {
+    servers: { a: { http: triton.http, grpc: triton.grpc } },
+    endpoints: {
+      small: one('small', { maxBatchSize: 64, inputs: [fp32('x', 4)], outputs: [fp32('y', 4)] }),
+      picture: one('picture', { maxBatchSize: 8, inputs: [fp32('x', 150_528)], outputs: [fp32('y', 4)] }),
+      'text/minilm': one('minilm', {
+        maxBatchSize: 32,
+        inputs: ['input_ids', 'attention_mask', 'token_type_ids'].map(ids),
+        outputs: [fp32('last_hidden_state', -1, 384)],
+        processing: { builtin: 'text-embedding', options: {} },
+        files: [tokenizer],
+      }),
+    },
+  };
+}
+
+async function measure(folder, running) {
+  const triton = await startTriton(folder);
+  running.push(triton.child);
+  const control = await startControlStub();
+  running.push({ stub: control });
+  const base = tableOver(triton, control.addBlob('tokenizer.json', await readFile(triton.tokenizerFile)));
+  control.publish(base);
+  const router = await startRouter(folder, control);
+  running.push(router.child);
+  const nginx = await startNginx(folder, triton.http);
+  running.push(nginx.child);
+  const rounds = Number(options.rounds);
+  const figures = [];
+  if (options.only !== 'big-table')
+    figures.push(
+      ...(await measureRequestPath({ folder, triton, nginx, router, rounds, seconds: Number(options.seconds), say })),
+    );
+  if (options.only !== 'request-path') figures.push(...(await measureBigTable({ control, router, base, rounds, say })));
+  return figures.map((figure) => ({
+    ...figure,
+    value: Number(figure.value.toPrecision(4)),
+    met: figure.budget === null ? null : figure.value <= figure.budget,
+  }));
+}
+
+const missing = missingParts();
+if (missing.length > 0) {
+  console.error(`npm run bench needs what is not installed here:\n${missing.map((line) => `  ${line}`).join('\n')}`);
+  process.exit(1);
+}
+execFileSync(process.execPath, [resolve(import.meta.dirname, 'build.mjs')], { stdio: 'inherit' });
+const folder = await mkdtemp(join(tmpdir(), 'perch-bench-'));
+const running = [];
+try {
+  const figures = await measure(folder, running);
+  for (const { name, value, unit, budget, met } of figures)
+    console.log(
+      `${name.padEnd(52)} ${String(value).padStart(8)} ${unit.padEnd(4)} ${budget === null ? '' : `budget ${budget} ${unit}: ${met ? 'met' : 'MISSED'}`}`,
+    );
+  if (options.json) console.log(JSON.stringify({ figures }));
+} finally {
+  for (const part of running.reverse()) await (part.stub ? part.stub.close() : stop(part));
+  await rm(folder, { recursive: true, force: true });
+}
