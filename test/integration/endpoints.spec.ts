@@ -199,4 +199,27 @@ describe('an endpoint with an auto-update rule', () => {
     expect(await world.database.query('select id, revision from documents order by id')).toEqual(before);
     expect(world.noted.slice(noted)).toEqual([]);
   });
+
+  it('one change among many costs one change: one route in the table, one model in the document', async () => {
+    for (let n = 0; n < 12; n += 1) {
+      await world.versions.put(`many/m${n}`);
+      await world.apply(ruleSpec(`many/e${n}`, `many/m${n}`));
+    }
+    await converge();
+    const changed = async (document: string, after: number) =>
+      (
+        await world.database.query(
+          'select section, key, value is null as gone from document_entries where document_id = $1 and revision > $2 order by 1, 2',
+          [document, after],
+        )
+      ).map(
+        ({ section, key, gone }) => `${section} ${String(key).replace(/-[0-9a-f]{12}$/, '')}${gone ? ' gone' : ''}`,
+      );
+    const table = router.table!.revision;
+    const desired = agent.revision;
+    await world.versions.put('many/m5');
+    await converge();
+    expect(await changed('routing-table', table)).toEqual(['endpoints many/e5']);
+    expect(await changed(`server/${agent.id}`, desired)).toEqual(['models m5-v1 gone', 'models m5-v2']);
+  });
 });

@@ -67,14 +67,6 @@ export class DeploymentStore {
     await tx.query('update deployments set source_digest = $2 where id = $1', [id, sourceDigest]);
   }
 
-  async isDraining(tx: Tx, endpoint: string): Promise<boolean> {
-    const [row] = await tx.query(
-      `select exists (select 1 from deployments where endpoint = $1 and state = 'draining') as any`,
-      [endpoint],
-    );
-    return row.any;
-  }
-
   /** Draining deployments of the endpoint that no server is to hold any more. */
   async drained(tx: Tx, endpoint: string): Promise<{ id: string; version: number }[]> {
     return tx.query(

@@ -15,7 +15,7 @@ export class EndpointApply {
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
 
-  /** True: something changed that the next pass may build on. */
+  /** True: look again. What was placed may be served there already, and nobody would tell. */
   async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<boolean> {
     await this.createDeployments(tx, row, plan);
     for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
@@ -32,7 +32,7 @@ export class EndpointApply {
     for (const server of [...new Set(plan.place.map(({ server }) => server))].sort())
       await this.workStore.enqueue(tx, work.server, server);
     if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
-    return plan.create.length + plan.states.length + plan.place.length + plan.leave.length > 0;
+    return plan.place.length > 0;
   }
 
   private async createDeployments(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {

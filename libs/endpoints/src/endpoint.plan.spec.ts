@@ -39,6 +39,7 @@ class Sandbox {
   route: ReturnType<typeof planEndpoint>['route'] = null;
   status: ReturnType<typeof planEndpoint>['status'] | undefined;
   private ids = 0;
+  private atRest = false;
 
   world(): EndpointWorld {
     const { spec } = this;
@@ -87,7 +88,11 @@ class Sandbox {
     this.route = plan.route;
     this.status = plan.status;
     this.checkRoute();
-    return plan.create.length + plan.states.length + plan.place.length + plan.leave.length > 0;
+    const changes = plan.create.length + plan.states.length + plan.place.length + plan.leave.length;
+    // Only what was placed asks for another look; nothing else may leave work undone.
+    if (this.atRest) expect(changes).toBe(0);
+    this.atRest = plan.place.length === 0;
+    return changes > 0;
   }
 
   /** A table may be published after any pass: what it holds is proved and stays. */
@@ -100,6 +105,7 @@ class Sandbox {
   }
 
   settle(): void {
+    this.atRest = false;
     for (let pass = 0; this.pass(); pass += 1) if (pass > 8) throw new Error('plans do not come to rest');
   }
 

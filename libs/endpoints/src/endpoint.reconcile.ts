@@ -26,25 +26,34 @@ export class EndpointReconcile {
   ) {}
 
   async reconcile(name: string): Promise<Outcome> {
-    for (let pass = 1; await this.pass(name); pass += 1) if (pass >= passesAtOnce) return { again: 'after', ms: 100 };
-    const leaving = await this.retiring.retire(name);
-    return leaving ? { again: 'after', ms: leavingMs } : { again: 'on-change' };
+    let seen = await this.pass(name);
+    for (let pass = 1; seen.again; pass += 1) {
+      if (pass >= passesAtOnce) return { again: 'after', ms: 100 };
+      seen = await this.pass(name);
+    }
+    const held = seen.leaving && (await this.retiring.retire(name));
+    return held ? { again: 'after', ms: leavingMs } : { again: 'on-change' };
   }
 
-  /** True: the world has changed, look again. */
-  private async pass(name: string): Promise<boolean> {
+  /** `again`: the world has changed, look again. `leaving`: something waits to be let go. */
+  private async pass(name: string): Promise<{ again: boolean; leaving: boolean }> {
     const { manager } = this.transactions;
     const seen = await this.stores.endpoints.get(manager, name);
-    if (!seen) return false;
+    if (!seen) return { again: false, leaving: false };
     const nothing: WantedSight = { modelExists: false, wanted: [] };
     const sight = seen.spec
       ? await this.wanted.observe(seen.spec, await this.stores.deployments.ofEndpoint(manager, name))
       : nothing;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
-      if (!row) return false;
-      if (row.generation !== seen.generation) return true;
-      return this.applier.apply(tx, row, planEndpoint(await this.world(tx, row, sight), randomUUID));
+      if (row?.generation !== seen.generation) return { again: row !== undefined, leaving: false };
+      const world = await this.world(tx, row, sight);
+      const plan = planEndpoint(world, randomUUID);
+      const leaving =
+        plan.leave.length > 0 ||
+        world.placements.some(({ state }) => state === 'leaving') ||
+        [...world.deployments, ...plan.states].some(({ state }) => state === 'draining');
+      return { again: await this.applier.apply(tx, row, plan), leaving };
     });
   }
 

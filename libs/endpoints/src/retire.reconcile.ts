@@ -27,11 +27,7 @@ export class RetireReconcile {
 
   /** True: something is still held back. */
   async retire(endpoint: string): Promise<boolean> {
-    const { manager } = this.transactions;
-    const { deployments, fleet } = this.stores;
-    const some =
-      (await fleet.placements.isLeaving(manager, endpoint)) || (await deployments.isDraining(manager, endpoint));
-    if (!some) return false;
+    const { fleet } = this.stores;
     return this.transactions.run(async (tx) => {
       // No table can be published meanwhile: what the one in force does not hold stays out of it.
       await fleet.documents.lock(tx, routingTableDocument);

@@ -107,14 +107,6 @@ export class PlacementStore {
       ]);
   }
 
-  async isLeaving(tx: Tx, endpoint: string): Promise<boolean> {
-    const [row] = await tx.query(
-      `select exists (select 1 from placements where endpoint = $1 and state = 'leaving') as any`,
-      [endpoint],
-    );
-    return row.any;
-  }
-
   /** Pairs of the endpoint that are to go, with what still holds them. `unroutedMs`: since when no table holds them. */
   async leaving(
     tx: Tx,
