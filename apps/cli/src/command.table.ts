@@ -6,7 +6,7 @@ export interface Noun {
   group: string;
   hidden?: boolean;
   /** Adds the noun with all its verbs; called only when the command line names it. */
-  load: () => Promise<{ define: (program: Command) => void }>;
+  load: () => Promise<{ define: (program: Command, noun: string) => void }>;
 }
 
 const machine = 'This machine:';

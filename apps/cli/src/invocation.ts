@@ -19,8 +19,11 @@ export class Invocation {
   readonly contexts: ContextStore;
   private client: AdminClient | undefined;
 
-  constructor(readonly global: GlobalOptions) {
-    this.settings = readSettings();
+  constructor(
+    readonly global: GlobalOptions,
+    settings?: CliSettings,
+  ) {
+    this.settings = settings ?? readSettings();
     const output = global.output ?? 'table';
     if (!outputs.some((known) => known === output))
       throw new AppError('invalid', `--output: wants ${outputs.join(', ')}, got "${output}"`);

@@ -51,7 +51,7 @@ export async function buildProgram(wanted: (noun: string) => boolean): Promise<C
     .exitOverride();
   for (const noun of nouns) {
     program.commandsGroup(noun.group);
-    if (wanted(noun.name)) (await noun.load()).define(program);
+    if (wanted(noun.name)) (await noun.load()).define(program, noun.name);
     else
       program
         .command(noun.name, { hidden: noun.hidden === true })

@@ -49,7 +49,7 @@ async function download(client: AdminClient, file: DownloadUrl, folder: string, 
   await mkdir(dirname(target), { recursive: true });
   const staging = `${target}.part`;
   const hash = createHash('sha256');
-  const { status, body } = await client.fetchBytes(file.url, 0);
+  const { status, body } = await client.fetchBytes(file.url);
   if (status !== 200) {
     body.resume();
     throw new AppError('upstream', `${file.path}: the artifact store answered ${status}; try again`);

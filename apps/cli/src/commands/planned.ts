@@ -11,11 +11,7 @@ const planned: Record<string, string> = {
   metrics: 'name values of requests and replies to be counted as metrics of an endpoint',
 };
 
-/** Nouns that are understood and not built yet. */
-export function define(program: Command): void {
-  for (const [name, willDo] of Object.entries(planned)) {
-    const before = program.commands.findIndex((command) => command.name() === name);
-    if (before >= 0) continue;
-    addPlanned(program, name, willDo);
-  }
+/** A noun that is understood and not built yet. */
+export function define(program: Command, noun: string): void {
+  addPlanned(program, noun, planned[noun] as string);
 }

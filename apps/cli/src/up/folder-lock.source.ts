@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AppError } from '@perch/contracts';
 
@@ -26,7 +26,7 @@ export function isAlive(pid: number): boolean {
 }
 
 async function holds(holder: Holder): Promise<boolean> {
-  if (!isAlive(holder.pid)) return false;
+  if (!(holder.pid > 0) || !isAlive(holder.pid)) return false;
   const { state, begun } = await kernelView(holder.pid);
   if (state === 'Z' || state === 'X') return false; // dead, and its parent has not asked yet
   return begun === '' || holder.begun === '' || begun === holder.begun;
@@ -49,6 +49,8 @@ export interface FolderLock {
   release(): Promise<void>;
 }
 
+const limitMs = 5_000;
+
 /**
  * One `perch up` a data folder. A lock whose process is gone is taken over. Throws (exit code 1) naming the process
  * that holds it.
@@ -57,21 +59,17 @@ export async function lockFolder(path: string): Promise<FolderLock> {
   const own = { pid: process.pid, begun: (await kernelView(process.pid)).begun };
   const staging = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   await writeFile(staging, JSON.stringify(own), { mode: 0o600 });
+  const begun = Date.now();
   let recovered = false;
+  let patience = 1; // one that was just killed is still ending
   try {
-    for (let attempt = 0; attempt < 5; attempt += 1) {
-      const won = await link(staging, path).then(
-        () => true,
-        () => false,
-      );
-      if (won) return { recovered, release: () => release(path, own) };
+    while (Date.now() - begun < limitMs) {
+      if (await worked(link(staging, path))) return { recovered, release: () => release(path, own) };
       const holder = await readHolder(path);
-      if (holder && (await holds(holder))) {
-        if (attempt > 0) throw taken(path, holder.pid);
-        await pause(250); // one that was just killed is still ending
-        continue;
-      }
-      recovered = (await takeAway(path, holder)) || recovered;
+      if (holder && (await holds(holder)) && patience-- <= 0) throw taken(path, holder.pid);
+      if (holder && (await holds(holder))) await pause(250);
+      else if (await takeAway(path)) recovered = true;
+      else await pause(10);
     }
     throw new AppError('internal', `cannot get the lock ${path}; remove it when no perch up runs`);
   } finally {
@@ -79,19 +77,31 @@ export async function lockFolder(path: string): Promise<FolderLock> {
   }
 }
 
-/** Moves a stale lock aside; if in the meantime somebody made a fresh one, that is put back. */
-async function takeAway(path: string, stale: Holder | undefined): Promise<boolean> {
-  const aside = `${path}.stale.${process.pid}`;
-  const moved = await rename(path, aside).then(
+const worked = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
     () => true,
     () => false,
   );
-  if (!moved) return false;
-  const found = await readHolder(aside);
-  const fresh = found && found.pid !== stale?.pid && (await holds(found));
-  if (fresh) await link(aside, path).catch(() => undefined);
-  await rm(aside, { force: true });
-  return !fresh;
+
+/**
+ * Removes a stale lock. Only one process at a time may: otherwise one could remove the fresh lock that another just made
+ * in the place of the stale one both have seen.
+ */
+async function takeAway(path: string): Promise<boolean> {
+  const turn = `${path}.recovery`;
+  if (!(await worked(mkdir(turn)))) {
+    const since = (await stat(turn).catch(() => undefined))?.mtimeMs ?? Date.now();
+    if (Date.now() - since > limitMs / 2) await rmdir(turn).catch(() => undefined); // its process was killed in between
+    return false;
+  }
+  try {
+    const holder = await readHolder(path);
+    if (!holder || (await holds(holder))) return false;
+    await rm(path, { force: true });
+    return true;
+  } finally {
+    await rmdir(turn).catch(() => undefined);
+  }
 }
 
 const taken = (path: string, pid: number) =>

@@ -2,13 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process';
 
 /**
  * Reads "add PID SIGNAL" and "del PID" from its standard input. When that closes without "bye", whoever wrote to it was
- * killed: then it ends what is left, newest first, each with its signal and after five seconds by force.
+ * killed: then it ends what is left, newest first, each with its signal and by force after $0 tenths
+ * of a second.
  */
 const script = `
 trap '' INT TERM HUP
 alive() {
   kill -0 "$1" 2>/dev/null || return 1
-  if [ -r "/proc/$1/stat" ]; then case "$(cat "/proc/$1/stat" 2>/dev/null)" in *") Z "*) return 1;; esac; fi
+  line=""
+  if [ -r "/proc/$1/stat" ]; then read -r line 2>/dev/null < "/proc/$1/stat"; fi
+  case "$line" in *") Z "*) return 1 ;; esac
   return 0
 }
 left=""
@@ -21,8 +24,8 @@ while read -r verb pid signal; do
 done
 for one in $left; do
   pid="\${one%%:*}"; kill -"\${one##*:}" "$pid" 2>/dev/null
-  tries=0; while [ $tries -lt 50 ] && alive "$pid"; do sleep 0.1; tries=$((tries + 1)); done
-  kill -KILL -- "-$pid" 2>/dev/null
+  tries=0; while [ $tries -lt $0 ] && alive "$pid"; do sleep 0.1; tries=$((tries + 1)); done
+  kill -KILL "-$pid" 2>/dev/null
 done
 exit 0
 `;
@@ -33,13 +36,20 @@ export class Watchdog {
   private readonly watched = new Map<number, string>();
   private ending = false;
 
+  /** `graceMs`: how long a child may take to end by itself. */
+  constructor(private readonly graceMs = 5_000) {}
+
   get pid(): number | undefined {
     return this.child?.pid;
   }
 
   start(): void {
     // A process group of its own: Ctrl-C in the terminal is ours to handle.
-    const child = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/' });
+    const child = spawn('/bin/sh', ['-c', script, String(Math.ceil(this.graceMs / 100))], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+      cwd: '/',
+    });
     child.on('error', () => undefined);
     child.stdin?.on('error', () => undefined);
     child.on('exit', () => {
