@@ -40,8 +40,10 @@ describe('when perch up is killed', () => {
   it('one that does not listen is ended by force', async () => {
     const watchdog = new Watchdog(300);
     watchdog.start();
-    const child = sleeper("trap '' TERM; while :; do sleep 1; done");
+    const child = spawn('/bin/sh', ['-c', "trap '' TERM; echo deaf; while :; do sleep 1; done"], { detached: true });
+    children.push(child);
     const how = ended(child);
+    await new Promise((done) => child.stdout.once('data', done));
     watchdog.watch(child.pid as number);
     cut(watchdog);
     expect(await how).toBe('SIGKILL');
