@@ -16,7 +16,7 @@ const labels = z.string().transform((text, ctx) => {
   return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
 });
 
-const settings = z.object({
+const variables = z.object({
   ...commonSettings,
   ...tlsSettings,
   PERCH_LISTEN: listenAddress.prefault('127.0.0.1:8095'),
@@ -39,6 +39,12 @@ const settings = z.object({
     .int()
     .min(0)
     .default(20 * 1024 ** 3),
+});
+const settings = variables.superRefine((value, ctx) => {
+  if ((value.PERCH_TLS_CERT === undefined) === (value.PERCH_TLS_KEY === undefined)) return;
+  const alone = value.PERCH_TLS_CERT === undefined ? 'PERCH_TLS_KEY' : 'PERCH_TLS_CERT';
+  const other = alone === 'PERCH_TLS_KEY' ? 'PERCH_TLS_CERT' : 'PERCH_TLS_KEY';
+  ctx.addIssue({ code: 'custom', path: [alone], message: `wants ${other} beside it` });
 });
 export type AgentConfig = z.output<typeof settings>;
 

@@ -15,7 +15,9 @@ import { ControlPlaneClient } from './control-plane.client.ts';
 import { SessionService } from './session.service.ts';
 
 const firstRetryMs = 200;
-const longestRetryMs = 5_000;
+const longestRetryMs = 2_000;
+/** While the control plane is away its absence is logged now and then, not at each try. */
+const logEvery = 30;
 
 /** Follows the control plane's document for this server, and goes by the stored one while nobody answers. */
 @Injectable()
@@ -65,7 +67,7 @@ export class DesiredLoop {
         if (signal.aborted) return;
         failures += 1;
         if (errorCodeOf(error) !== 'unavailable') this.askWhole = true;
-        this.logger.warn('desired document was not read', { error, failures });
+        if (failures % logEvery === 1) this.logger.warn('desired document was not read', { error, failures });
         await pause(backoffMs(failures, firstRetryMs, longestRetryMs), signal);
       }
     }

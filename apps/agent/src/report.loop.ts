@@ -8,6 +8,7 @@ import { ObservedSource } from './observed.source.ts';
 import { SessionService } from './session.service.ts';
 
 const everyMs = 2_000;
+const logEvery = 30;
 /** Changes that come together are told together. */
 const gatherMs = 10;
 /** After a start, models that Triton serves prove themselves again; a report in between would take them out of service. */
@@ -21,6 +22,7 @@ export class ReportLoop {
   private turn = new AbortController();
   private told: string | undefined;
   private startedAt = 0;
+  private failures = 0;
   private loop: Promise<void> | undefined;
 
   constructor(
@@ -65,9 +67,11 @@ export class ReportLoop {
       const needed = await send(hash !== this.told);
       if (needed) await send(true);
       this.told = hash;
+      this.failures = 0;
     } catch (error) {
       this.told = undefined;
-      this.logger.warn('report was not taken', { error });
+      this.failures += 1;
+      if (this.failures % logEvery === 1) this.logger.warn('report was not taken', { error, failures: this.failures });
     }
   }
 

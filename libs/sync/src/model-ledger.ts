@@ -46,7 +46,9 @@ export class ModelLedger {
   }
 
   succeeded(task: Task, facts: ModelFacts | undefined): void {
-    this.failures.clear(task.name);
+    // A step in front of a load says nothing about what the load does to Triton.
+    const before = this.failures.all.get(task.name);
+    if (!before?.crashes || task.kind === 'load' || task.kind === 'warm') this.failures.clear(task.name);
     if (task.kind === 'stage') this.untried.add(task.name);
     if (task.kind === 'load' || task.kind === 'remove') this.untried.delete(task.name);
     if (facts) this.facts.set(task.name, facts);

@@ -104,9 +104,11 @@ function keepSuspectsAlone(actions: Action[], { busy, suspects }: Held): Action[
   return actions.filter((action) => action.kind !== 'load' || allowed.includes(action));
 }
 
-/** Every name that Triton or the disk knows. */
-export const presentNames = (world: Pick<SyncWorld, 'index' | 'folders'>): Set<string> =>
-  new Set([...(world.index?.keys() ?? []), ...world.folders.keys()]);
+/** Every model that is loaded, on its way in or out, or on disk. What Triton only remembers is not there any more. */
+export function presentNames({ index, folders }: Pick<SyncWorld, 'index' | 'folders'>): Set<string> {
+  const loaded = [...(index ?? [])].filter(([, entry]) => entry.state === 'READY' || moving(entry));
+  return new Set([...loaded.map(([name]) => name), ...folders.keys()]);
+}
 
 function waitsForRetry(name: string, world: SyncWorld): boolean {
   const failure = world.held.failures.get(name);

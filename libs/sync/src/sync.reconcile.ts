@@ -93,7 +93,8 @@ export class SyncReconciler {
   private turn = new AbortController();
   private stopping = false;
   private loop: Promise<void> | undefined;
-  private evictedAt = 0;
+  private tidiedAt = 0;
+  private tidying: Promise<void> | undefined;
 
   constructor(parts: SyncParts, settings: Partial<SyncSettings> = {}) {
     this.parts = parts;
@@ -124,7 +125,7 @@ export class SyncReconciler {
       wanted.set(name, { digest: model.digest, hashes: ownFiles(model).map(({ sha256 }) => sha256) });
     this.desired = { models, wanted, removalsAllowed: desired.removalsAllowed };
     this.configs.keepOnly(models);
-    this.evictedAt = 0;
+    this.tidiedAt = 0;
     this.wake();
   }
 
@@ -144,6 +145,7 @@ export class SyncReconciler {
     this.queues.callOff(() => true);
     await this.loop;
     await this.queues.stop();
+    await this.tidying;
     await this.parts.cache.flush();
     this.parts.triton.close();
   }
@@ -153,7 +155,7 @@ export class SyncReconciler {
     // Taken before the look: what ends meanwhile is looked at again, never acted on from an old view.
     const busy = this.queues.busy();
     const desired = this.desired;
-    await this.tidyCache(desired);
+    this.tidyCache(desired);
     const index = await this.parts.triton.look();
     this.ledger.noteIndex(index, this.now());
     this.callOff(desired);
@@ -204,13 +206,19 @@ export class SyncReconciler {
     }
   }
 
-  private async tidyCache(desired: DesiredMap): Promise<void> {
+  /** Beside everything else: taking big files off a disk takes its time. */
+  private tidyCache(desired: DesiredMap): void {
     const nowMs = this.now();
-    if (desired === nothing || nowMs - this.evictedAt < this.settings.evictEveryMs) return;
-    this.evictedAt = nowMs;
-    const { cache } = this.parts;
-    await cache.need(new Set([...desired.wanted.values()].flatMap(({ hashes }) => hashes)));
-    await cache.evict();
+    if (desired === nothing || this.tidying || nowMs - this.tidiedAt < this.settings.evictEveryMs) return;
+    this.tidiedAt = nowMs;
+    const { cache, logger } = this.parts;
+    const tidied = cache.need(new Set([...desired.wanted.values()].flatMap(({ hashes }) => hashes)));
+    this.tidying = tidied
+      .then(() => cache.evict())
+      .catch((error: unknown) => logger.warn('cache was not tidied', { error }))
+      .finally(() => {
+        this.tidying = undefined;
+      });
   }
 
   /** Pulls nobody wants any more, and loads that Triton will not come back from. */
@@ -237,6 +245,13 @@ export class SyncReconciler {
     return true;
   }
 
+  private noteLife(live: boolean): void {
+    const { logger, triton } = this.parts;
+    if (live === this.latest?.snapshot.triton.live) return;
+    if (live) logger.info('model server answers', { name: triton.facts.name, version: triton.facts.version });
+    else logger.warn('model server does not answer', { reason: triton.downReason });
+  }
+
   private publish(world: SyncWorld, actions: readonly Action[]): SyncSnapshot {
     const { triton } = this.parts;
     const states = describeModels(world, triton.downReason);
@@ -257,6 +272,7 @@ export class SyncReconciler {
     const snapshot = { triton: triton.facts, models, present, orphans, inStep };
     const key = canonicalJson(snapshot);
     const changed = key !== this.latest?.key;
+    this.noteLife(triton.facts.live);
     this.latest = { snapshot, key };
     if (changed) for (const listener of this.listeners) listener(snapshot);
     return snapshot;
