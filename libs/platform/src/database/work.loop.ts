@@ -30,6 +30,7 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
   private readonly stopped = new AbortController();
   private readonly wakers = new Map<string, () => void>();
   private running: Promise<void>[] = [];
+  private away = false;
   private readonly runs: CounterMetric<'loop' | 'outcome'>;
   private readonly seconds: HistogramMetric<'loop'>;
   private readonly lastSuccess: GaugeMetric<'loop'>;
@@ -95,12 +96,20 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
 
   private async claim(loop: Loop, limit: number): Promise<Claim[]> {
     try {
-      return await this.work.claim(loop.kind, limit, leaseMs);
+      const claims = await this.work.claim(loop.kind, limit, leaseMs);
+      this.away = false;
+      return claims;
     } catch (error) {
-      this.logger.warn('claiming work failed', { loop: loop.kind, error });
+      this.sayAway(loop, error);
       await pause(500, this.stopped.signal);
       return [];
     }
+  }
+
+  /** One line an outage, not two a second for each loop. */
+  private sayAway(loop: Loop, error: unknown): void {
+    if (!this.away) this.logger.warn('claiming work failed', { loop: loop.kind, error });
+    this.away = true;
   }
 
   private async runPass(loop: Loop, claim: Claim): Promise<void> {
@@ -141,7 +150,7 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
       try {
         for (const key of await resync.keys()) await this.work.enqueue(null, loop.kind, key);
       } catch (error) {
-        this.logger.warn('resync failed', { loop: loop.kind, error });
+        this.sayAway(loop, error);
       }
       await pause(resync.everyMs, this.stopped.signal);
     }
