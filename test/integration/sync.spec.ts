@@ -8,8 +8,8 @@ import { engineServer, realTriton, Site } from './sync-stand.ts';
 const until = (check: () => unknown, timeout = 30_000) => vi.waitFor(check, { timeout, interval: 20 });
 
 for (const { kind, open, missing, kills } of [
-  { kind: 'the embedded engine', open: engineServer, missing: undefined, kills: 6 },
-  { kind: 'a real Triton', open: realTriton, missing: missingReason('triton'), kills: 3 },
+  { kind: 'the embedded engine', open: engineServer, missing: undefined, kills: 4 },
+  { kind: 'a real Triton', open: realTriton, missing: missingReason('triton'), kills: 2 },
 ]) {
   describe.skipIf(missing)(`an agent beside ${kind}`, () => {
     let site: Site;
