@@ -98,6 +98,7 @@ export class Tokens {
     const [text, hex, decimal, suffix] = this.match(number)!;
     if (hex === undefined && /^0\d+$/.test(decimal!) && !suffix && /[89]/.test(decimal!))
       throw textFault(place, `"${text}" begins with 0, so it is octal, but holds an 8 or a 9`);
+    if (/[A-Za-z_]/.test(this.text[this.at] ?? '')) throw textFault(this.place(), `wanted a blank after "${text}"`);
     const isFloat = suffix !== undefined || (hex === undefined && /[.eE]/.test(decimal!));
     return { kind: isFloat ? 'float' : 'integer', text, ...place };
   }
@@ -108,6 +109,7 @@ export class Tokens {
     for (;;) {
       const char = this.text[this.at];
       if (char === undefined) throw textFault(place, 'the string has no closing quote');
+      if (char === '\0') throw textFault(this.place(), 'a string may not hold a raw zero byte');
       if (char === '\n') throw textFault(this.place(), 'a string may not hold a raw newline; write \\n');
       if (char === quote) break;
       if (char === '\\') this.readEscape(bytes);
