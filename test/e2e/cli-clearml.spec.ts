@@ -1,0 +1,142 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Endpoint, Version } from '@perch/contracts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scaleModel } from '../support/onnx.ts';
+import { Person, type Up, until } from './cli-stack.ts';
+
+let person: Person;
+let up: Up;
+beforeAll(async () => {
+  person = await Person.make();
+  up = await person.up();
+  await writeFile(join(person.folder, 'model.bin'), scaleModel(1));
+  await writeFile(join(person.folder, 'preprocess.py'), 'from transformers import AutoTokenizer\n');
+}, 180_000);
+afterAll(async () => {
+  await up?.end();
+  await person?.leave();
+});
+
+/** A pasted line, split as a shell would; the name of the program is all that changed. */
+function words(line: string): string[] {
+  const found: string[] = [];
+  for (const match of line.replace(/\\\n\s*/g, ' ').matchAll(/(?:"((?:\\.|[^"\\])*)"|'([^']*)'|(?:\\.|[^\s"'\\])+)+/g))
+    found.push(
+      match[0].replace(
+        /"((?:\\.|[^"\\])*)"|'([^']*)'|\\(.)/g,
+        (_all, double, single, escaped) => double ?? single ?? escaped,
+      ),
+    );
+  return found.slice(1);
+}
+const paste = (line: string) => person.run(words(line));
+
+const tensors =
+  '--input-size -1 4 --input-name "x" --input-type float32 --output-size -1 4 --output-name "y" --output-type float32';
+
+describe("ClearML's command lines, pasted", () => {
+  it('upload, add, list, remove', async () => {
+    const created = await paste('perch create --name "serving example" --tags a b --project DevOps');
+    expect(created).toMatchObject({ code: 0, out: 'New Serving Service created: id=serving example\n' });
+    expect((await paste('perch list')).out).toMatch(/serving example +http.* running/);
+
+    const uploaded = await paste(
+      'perch --id "serving example" model upload --name "train model - v1" --tags best "new one" --project "serving examples" --framework pytorch --path model.bin --publish --destination s3://bucket/folder/',
+    );
+    expect(uploaded.code).toBe(0);
+    expect(uploaded.err).toContain('note: project "serving examples" is called serving-examples here');
+    expect(uploaded.err).toContain('--destination is not used');
+    const id = /Model ID=(\S+)/.exec(uploaded.out)?.[1] as string;
+    const version = await person.json<Version>('model', 'show', 'serving-examples/train-model-v1@1');
+    expect(version).toMatchObject({ id, state: 'published', framework: 'pytorch', tags: ['best', 'new-one'] });
+
+    const added = await paste(
+      `perch --id 0123456789abcdef model add --engine triton --endpoint "test_model" --name "train model - v1" --project "serving examples" \\
+         ${tensors} \\
+         --aux-config platform=\\"onnxruntime_onnx\\" default_model_filename=\\"model.bin\\"`,
+    );
+    expect(added).toMatchObject({ code: 0, out: expect.stringContaining('serves serving-examples/train-model-v1@1') });
+    expect(added.err).toContain('warning: --id 0123456789abcdef is not the name of a context');
+    const { spec } = await person.json<Endpoint>('endpoint', 'show', 'test_model');
+    expect(spec.engine).toMatchObject({
+      platform: 'onnxruntime_onnx',
+      defaultModelFilename: 'model.bin',
+      maxBatchSize: 0,
+      inputs: [{ name: 'x', type: 'FP32', dims: [-1, 4] }],
+    });
+    await until(
+      async () => (await person.run(['endpoint', 'infer', 'test_model', '--json', '{"x": [[1,2,3,4]]}'])).code === 0,
+      30_000,
+    );
+
+    const byId = await paste(
+      `perch model add --engine triton --endpoint other --version 1 --model-id ${id} --aux-config platform='onnxruntime_onnx' max_batch_size=8 dynamic_batching.preferred_batch_size="[4,8]" --input-size "[4]" --input-name x --input-type float32 --output-size '[4]' --output-name y --output-type float32 --wait`,
+    );
+    expect(byId).toMatchObject({ code: 0 });
+    const batched = await person.json<Endpoint>('endpoint', 'show', 'other/1');
+    expect(batched.spec.engine).toMatchObject({
+      maxBatchSize: 8,
+      dynamicBatching: { preferredSizes: [4, 8] },
+      inputs: [{ dims: [4] }],
+    });
+
+    const listed = (await paste('perch model list')).out;
+    expect(listed).toContain('serving-examples/train-model-v1');
+    for (const title of ['Endpoints:', 'Model Monitoring', 'Canary:']) expect(listed).toContain(title);
+    expect(await paste('perch model remove --endpoint "test_model"')).toMatchObject({ code: 0 });
+    expect((await paste('perch model remove --endpoint "test_model"')).code).toBe(3);
+  }, 120_000);
+
+  it('auto-update follows new versions', async () => {
+    await writeFile(join(person.folder, 'model.onnx'), scaleModel(5));
+    await paste('perch model upload --name auto --project p --path model.onnx');
+    const line = `perch --id x model auto-update --engine triton --endpoint "auto" --name "auto" --project "p" --max-versions 2 ${tensors}`;
+    expect(await paste(`${line} --wait`)).toMatchObject({ code: 0, out: expect.stringContaining('follows p/auto') });
+    expect((await person.json<Endpoint>('endpoint', 'show', 'auto')).spec.model).toMatchObject({
+      maxVersions: 2,
+      select: { published: false, tagMatch: 'any' },
+    });
+    expect((await paste(`${line} --published --tags prod`)).out).toContain('updated'); // the same line again changes it
+    expect((await paste('perch model list')).out).toMatch(/auto +p\/auto .*prod/);
+  }, 120_000);
+
+  it.each([
+    [
+      `perch model add --engine triton --endpoint e --name auto --project p --preprocess "preprocess.py" ${tensors}`,
+      2,
+      'defineProcessing',
+    ],
+    [
+      `perch model add --engine triton --endpoint e --name auto --project p --preprocess missing.py ${tensors}`,
+      2,
+      'defineProcessing',
+    ],
+    ['perch model add --engine sklearn --endpoint e --name auto --project p', 2, 'ONNX'],
+    ['perch model add --engine triton --endpoint e --name auto --project p --input-size 1 x', 2, '--input-size'],
+    [
+      'perch model add --engine triton --endpoint e --name auto --project p --input-size 1 2 --input-type float32',
+      2,
+      '--input-name',
+    ],
+    ['perch model add --engine triton --endpoint e --name nothing --project p', 3, 'p/nothing'],
+    ['perch model auto-update --engine triton --endpoint e --name "au.*" --project p', 2, 'is a pattern'],
+    ['perch model canary --endpoint e --weights 0.1 0.9 --input-endpoint-prefix auto', 2, 'not available yet'],
+    ['perch metrics add --endpoint e --variable-scalar x=0,1', 2, 'not available yet'],
+    ['perch model upload --name x --project p', 2, '--url'],
+    ['perch model upload --name x --path model.onnx', 2, '--project'],
+    ['perch config --triton-grpc-server 10.0.0.1:8001', 2, 'perch key join --server'],
+  ])('%s exits %i', async (line, code, text) => {
+    const ran = await paste(line);
+    expect(ran.code).toBe(code);
+    expect(ran.err).toContain(text);
+  });
+
+  it('config sets the router, and checks the Triton', async () => {
+    const [server] = await person.json<{ grpc: string }[]>('fleet', 'servers');
+    const done = await paste(
+      `perch config --base-serving-url ${up.line.router}/serve --triton-grpc-server ${server?.grpc} --kafka-metric-server x:1 --metric-log-freq 1.0`,
+    );
+    expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`router ${up.line.router}`) });
+  });
+});
