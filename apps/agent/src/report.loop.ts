@@ -9,8 +9,10 @@ import { SessionService } from './session.service.ts';
 
 const everyMs = 2_000;
 const logEvery = 30;
-/** Changes that come together are told together. */
+/** Changes that come together are told together; the more a report holds, the more of them. */
 const gatherMs = 10;
+const gatherMsPerModel = 0.5;
+const mostGatherMs = 500;
 /** After a start, models that Triton serves prove themselves again; a report in between would take them out of service. */
 const provingMs = 5_000;
 
@@ -23,6 +25,7 @@ export class ReportLoop {
   private told: string | undefined;
   private startedAt = 0;
   private failures = 0;
+  private modelCount = 0;
   private loop: Promise<void> | undefined;
 
   constructor(
@@ -52,7 +55,7 @@ export class ReportLoop {
       this.turn = new AbortController();
       await this.reportOnce();
       await pause(everyMs, AbortSignal.any([this.turn.signal, signal]));
-      await pause(gatherMs, signal);
+      await pause(Math.min(mostGatherMs, gatherMs + this.modelCount * gatherMsPerModel), signal);
     }
   }
 
@@ -60,6 +63,7 @@ export class ReportLoop {
     try {
       const observed = await this.observed.read(this.desired.documents);
       if (!observed || this.isProving(observed)) return;
+      this.modelCount = Object.keys(observed.models).length;
       const hash = digestOf(observed);
       const { bootId } = this;
       const send = (whole: boolean) =>

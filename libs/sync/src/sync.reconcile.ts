@@ -74,6 +74,7 @@ interface DesiredMap {
 }
 
 const retryLookMs = 250;
+const mostRestMs = 200;
 const nothing: DesiredMap = { models: new Map(), wanted: new Map(), removalsAllowed: false };
 
 /**
@@ -183,7 +184,10 @@ export class SyncReconciler {
     while (!this.stopping) {
       this.turn = new AbortController();
       const { signal } = this.turn;
+      const started = performance.now();
       const waitMs = await this.turnOnce(quiet);
+      // With very many models a look costs; half of the time is left for the steps themselves.
+      if (!this.stopping) await pause(Math.min(mostRestMs, performance.now() - started));
       await pause(waitMs, signal);
       quiet = signal.aborted ? 0 : quiet + 1;
     }
