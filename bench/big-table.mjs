@@ -43,7 +43,7 @@ export async function measureBigTable({ control, router, base, rounds, say }) {
   for (let generation = 0; generation <= rounds; generation += 1) {
     const small = { ...base.endpoints.small, targets: base.endpoints.small.targets.map((one) => ({ ...one, version: 100 + generation })) };
     const table = { servers, keys, endpoints: { ...base.endpoints, ...bigTable(generation, servers), small } };
-    await router.longestPauseMs();
+    await router.watchLoop();
     const startedAt = performance.now();
     control.publish(table);
     await until(async () => {

@@ -130,16 +130,18 @@ export async function startRouter(folder, control) {
     PERCH_DATA_DIR: join(folder, 'router'),
     PERCH_LOG_LEVEL: 'warn',
   };
-  const execArgv = ['--import', join(root, 'bench/loop-watch.mjs')];
+  const execArgv = [...(process.env.BENCH_NODE ? process.env.BENCH_NODE.split(' ') : []), '--import', join(root, 'bench/loop-watch.mjs')];
   const child = fork(join(root, 'apps/router/dist/main.js'), { env, execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const address = `http://${host}:${port}`;
   await until(answers(`${address}/health/ready`), 'a routing table at the router');
-  const longestPauseMs = () =>
+  const ask = (message) =>
     new Promise((done) => {
       child.once('message', ({ longestMs }) => done(longestMs));
-      child.send('longest-pause');
+      child.send(message);
     });
-  return { child, address, longestPauseMs };
+  const watchLoop = () => ask('watch');
+  const longestPauseMs = () => ask('longest-pause');
+  return { child, address, watchLoop, longestPauseMs };
 }
 
 const run = promisify(execFile);

@@ -63,13 +63,11 @@ export async function measureRequestPath({ folder, triton, nginx, router, rounds
   const cost = (key) => median(micros[key]);
   const ratio = (name) => median(micros[`${name} router`].map((value, round) => value / micros[`${name} nginx`][round]));
   const added = median(latencies['alone router'].map((value, round) => value - latencies['alone triton'][round]));
+  for (const key in micros) say(`median: ${key}: ${cost(key).toFixed(1)} µs of CPU a request`);
   return [
     { name: 'small JSON through /serve, CPU beside nginx', value: ratio('small'), unit: 'x', budget: 2 },
-    { name: 'small JSON through /serve, CPU', value: cost('small router'), unit: 'µs', budget: null },
-    { name: 'small JSON through nginx, CPU', value: cost('small nginx'), unit: 'µs', budget: null },
     { name: 'short text to embedding, CPU', value: cost('text router'), unit: 'µs', budget: 250 },
     { name: '602 KB binary through /v2, CPU beside nginx', value: ratio('binary'), unit: 'x', budget: 2 },
-    { name: '602 KB binary through /v2, CPU', value: cost('binary router'), unit: 'µs', budget: null },
     { name: '150,528 floats as JSON, CPU', value: cost('floats router') / 1_000, unit: 'ms', budget: 12 },
     { name: 'added latency at p50, one in flight', value: Math.max(0, added), unit: 'ms', budget: 0.25 },
   ];

@@ -67,7 +67,7 @@ async function measure(folder, running) {
   return figures.map((figure) => ({
     ...figure,
     value: Number(figure.value.toPrecision(4)),
-    met: figure.budget === null ? null : figure.value <= figure.budget,
+    met: figure.value <= figure.budget,
   }));
 }
 
@@ -83,7 +83,7 @@ try {
   const figures = await measure(folder, running);
   for (const { name, value, unit, budget, met } of figures)
     console.log(
-      `${name.padEnd(52)} ${String(value).padStart(8)} ${unit.padEnd(4)} ${budget === null ? '' : `budget ${budget} ${unit}: ${met ? 'met' : 'MISSED'}`}`,
+      `${name.padEnd(52)} ${String(value).padStart(8)} ${unit.padEnd(4)} budget ${budget} ${unit}: ${met ? 'met' : 'MISSED'}`,
     );
   if (options.json) console.log(JSON.stringify({ figures }));
 } finally {

@@ -36,7 +36,7 @@ export class RouterWorker {
     this.config = config;
     this.logger = logger;
     this.serving = new Serving(config.transport, files, logger);
-    this.store = new TableStore(tableFile(config.dataDir));
+    this.store = new TableStore(tableFile(config.dataDir), { remember: true });
   }
 
   async start(): Promise<Stoppable> {

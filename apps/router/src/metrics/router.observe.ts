@@ -32,10 +32,10 @@ function durationSamples(arms: readonly ArmStats[]): Samples {
     const text = labelText(labels);
     let count = 0;
     durationBuckets.forEach((limit, index) => {
-      count += buckets[index]!;
+      count += buckets![index]!;
       samples.push([`perch_router_request_duration_seconds_bucket{${text},le="${limit}"}`, count]);
     });
-    count += buckets[durationBuckets.length]!;
+    count += buckets![durationBuckets.length]!;
     samples.push([`perch_router_request_duration_seconds_bucket{${text},le="+Inf"}`, count]);
     samples.push([`perch_router_request_duration_seconds_sum{${text}}`, sumMs / 1_000]);
     samples.push([`perch_router_request_duration_seconds_count{${text}}`, count]);

@@ -10,7 +10,7 @@ export interface FileReader {
 
 const loadLimitMs = 30_000;
 
-/** What processing is made of: targets that agree in this share one. */
+/** What processing is made of. */
 const identityOf = ({ processing, inputs, outputs, maxBatchSize, files }: RouteTarget): string =>
   JSON.stringify([processing, inputs, outputs, maxBatchSize, files]);
 
@@ -25,49 +25,59 @@ function fileSource(target: RouteTarget, reader: FileReader): FileSource {
   };
 }
 
+interface Entry {
+  identity: string;
+  loaded: LoadedProcessing | undefined;
+}
+
 /** Processing of every deployment in use, loaded once each and before the first request needs it. */
 export class ProcessingStore {
   private readonly reader: FileReader;
-  private readonly loaded = new Map<string, LoadedProcessing>();
-  private readonly identities = new WeakMap<RouteTarget, string>();
+  private readonly entries = new Map<string, Entry>();
+  private readonly known = new WeakMap<RouteTarget, Entry>();
 
   constructor(reader: FileReader) {
     this.reader = reader;
   }
 
   find(target: RouteTarget): LoadedProcessing | undefined {
-    return this.loaded.get(this.identity(target));
+    return this.entryOf(target).loaded;
   }
 
   /** Loads what is not loaded yet. Throws what the module threw. */
-  async prepare(target: RouteTarget): Promise<LoadedProcessing> {
-    const known = this.find(target);
-    if (known) return known;
+  async prepare(target: RouteTarget): Promise<void> {
+    const entry = this.entryOf(target);
+    if (entry.loaded) return;
     const { inputs, outputs, maxBatchSize, processing } = target;
     const files = fileSource(target, this.reader);
     const setup = { ...processing, files, signature: { inputs, outputs }, maxBatchSize };
-    const loaded = await withTimeout(loadProcessing(setup), loadLimitMs, `loading processing ${processing.builtin}`);
-    this.loaded.set(this.identity(target), loaded);
-    return loaded;
+    entry.loaded = await withTimeout(loadProcessing(setup), loadLimitMs, `loading processing ${processing.builtin}`);
   }
 
   /** Unloads what none of these needs. */
   async keepOnly(targets: Iterable<RouteTarget>): Promise<void> {
-    const wanted = new Set<string>();
-    for (const target of targets) wanted.add(this.identity(target));
-    for (const [identity, loaded] of this.loaded) {
-      if (wanted.has(identity)) continue;
-      this.loaded.delete(identity);
-      await loaded.unload();
+    const wanted = new Set<Entry>();
+    for (const target of targets) wanted.add(this.entryOf(target));
+    for (const entry of this.entries.values()) {
+      if (wanted.has(entry)) continue;
+      this.entries.delete(entry.identity);
+      const { loaded } = entry;
+      entry.loaded = undefined;
+      await loaded?.unload();
     }
   }
 
-  private identity(target: RouteTarget): string {
-    let identity = this.identities.get(target);
-    if (identity === undefined) {
-      identity = identityOf(target);
-      this.identities.set(target, identity);
+  /** Targets that agree in all that processing is made of have the same entry. */
+  private entryOf(target: RouteTarget): Entry {
+    const known = this.known.get(target);
+    if (known && this.entries.get(known.identity) === known) return known;
+    const identity = identityOf(target);
+    let entry = this.entries.get(identity);
+    if (!entry) {
+      entry = { identity, loaded: undefined };
+      this.entries.set(identity, entry);
     }
-    return identity;
+    this.known.set(target, entry);
+    return entry;
   }
 }

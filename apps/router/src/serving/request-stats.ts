@@ -9,8 +9,9 @@ const bucketsMs = durationBuckets.map((seconds) => seconds * 1_000);
 export class ArmStats {
   readonly labels: Readonly<Record<'endpoint' | 'version' | 'arm', string>>;
   readonly outcomes = new Map<string, number>();
-  readonly buckets = new Float64Array(bucketsMs.length + 1);
-  readonly stageMs = new Float64Array(stages.length);
+  /** Made when the first request comes: most arms of a big installation are idle. */
+  buckets: Float64Array | undefined;
+  readonly stageMs = [0, 0, 0];
   sumMs = 0;
 
   constructor(endpoint: string, version: string, arm: string) {
@@ -21,6 +22,7 @@ export class ArmStats {
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
     let bucket = 0;
     while (bucket < bucketsMs.length && durationMs > bucketsMs[bucket]!) bucket += 1;
+    this.buckets ??= new Float64Array(bucketsMs.length + 1);
     this.buckets[bucket]! += 1;
     this.sumMs += durationMs;
   }

@@ -13,16 +13,22 @@ const broken = (at: number): AppError => new AppError('upstream', `JSON broken a
 
 /**
  * `JSON.parse` for big documents that lets requests through in between: objects are walked member by member down to
- * `depth` levels, and only what lies deeper is parsed in one piece. Throws `upstream` on broken JSON.
+ * `depth` levels, and only what lies deeper is parsed in one piece. `read` may put another value in the place of each
+ * piece (checked, say), given its path. Throws `upstream` on broken JSON, and what `read` throws.
  */
+export type ReadPiece = (path: readonly string[], value: unknown) => unknown;
+
 export class SlicedJson {
   private readonly bytes: Buffer;
   private readonly slice: Slice;
+  private readonly read: ReadPiece;
+  private readonly path: string[] = [];
   private at = 0;
 
-  constructor(bytes: Buffer, slice: Slice) {
+  constructor(bytes: Buffer, slice: Slice, read: ReadPiece = (_path, value) => value) {
     this.bytes = bytes;
     this.slice = slice;
+    this.read = read;
   }
 
   async parse(depth: number): Promise<unknown> {
@@ -37,7 +43,7 @@ export class SlicedJson {
     if (depth > 0 && this.bytes[this.at] === openBrace) return this.object(depth);
     const from = this.at;
     this.skipValue();
-    const value = this.parsePiece(from);
+    const value = this.read(this.path, this.parsePiece(from));
     if (this.slice.isOver()) await this.slice.next();
     return value;
   }
@@ -58,7 +64,9 @@ export class SlicedJson {
       const key = this.parsePiece(from) as string;
       this.skipBlanks();
       if (this.bytes[this.at++] !== colon) throw broken(this.at - 1);
+      this.path.push(key);
       const value = await this.value(depth - 1);
+      this.path.pop();
       // defineProperty: a member named __proto__ must stay a member
       Object.defineProperty(members, key, { value, enumerable: true, writable: true, configurable: true });
       this.skipBlanks();

@@ -16,22 +16,19 @@ const memberSchemas = { endpoints: route, servers: tableServer, keys: tableKey }
 /** The patch builds on a table that this router does not hold: the whole one must be asked for. */
 export class WrongBase extends Error {}
 
-async function validateSections(value: Record<string, unknown>, slice: Slice): Promise<DocumentPatch> {
-  const sections: DocumentPatch = {};
-  for (const section of tableSections) {
-    const members = (value[section] ?? {}) as Record<string, unknown>;
-    const checked: Record<string, unknown> = {};
-    for (const key in members) {
-      if (section === 'endpoints') parseWith(endpointName, key, 'routing table: endpoint name');
-      const member = members[key];
-      checked[key] =
-        member === null ? null : parseWith(memberSchemas[section], member, `routing table: ${section}.${key}`);
-      if (slice.isOver()) await slice.next();
-    }
-    sections[section] = checked;
-  }
-  return sections;
+const sectionNames: ReadonlySet<string> = new Set(tableSections);
+
+/** Checks each member as it is parsed, so that a big table is never held twice. */
+function checkMember(path: readonly string[], value: unknown): unknown {
+  const [, section, key] = path;
+  if (path.length !== 3 || !sectionNames.has(section!)) return value;
+  if (section === 'endpoints') parseWith(endpointName, key, 'routing table: endpoint name');
+  if (value === null && path[0] === 'patch') return null;
+  return parseWith(memberSchemas[section as keyof typeof memberSchemas], value, `routing table: ${section}.${key}`);
 }
+
+const sectionsOf = (value: Record<string, unknown>): DocumentPatch =>
+  Object.fromEntries(tableSections.map((section) => [section, (value[section] ?? {}) as Record<string, unknown>]));
 
 /** What one member cannot tell: shares add to 1, every server named is listed. Throws `invalid`. */
 async function checkWhole(table: RoutingTable, slice: Slice): Promise<void> {
@@ -57,7 +54,7 @@ export async function readTableAnswer(
   current: RoutingTable | undefined,
   slice: Slice,
 ): Promise<RoutingTable> {
-  const answer = await new SlicedJson(bytes, slice).parse(3);
+  const answer = await new SlicedJson(bytes, slice, checkMember).parse(3);
   const read = parseWith(envelope, answer, 'routing table');
   const source = read.kind === 'whole' ? read.document : (answer as Record<string, unknown>);
   const heading = parseWith(head, source, 'routing table');
@@ -68,10 +65,10 @@ export async function readTableAnswer(
     );
   let table: RoutingTable;
   if (read.kind === 'whole') {
-    table = { ...heading, ...(await validateSections(read.document, slice)) } as RoutingTable;
+    table = { ...heading, ...sectionsOf(read.document) } as RoutingTable;
   } else {
     if (!current || current.revision !== read.base || current.lineage !== heading.lineage) throw new WrongBase();
-    const patch = await validateSections(read.patch as Record<string, unknown>, slice);
+    const patch = sectionsOf(read.patch);
     const { endpoints, servers, keys } = current;
     const before = { publishedAt: current.publishedAt, routers: current.routers };
     const kept = source as { publishedAt?: unknown; routers?: unknown };

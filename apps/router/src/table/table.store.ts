@@ -18,14 +18,18 @@ const flushBytes = 262_144;
 
 /**
  * The table in force, on disk: a line for its head and a line for each member, so that neither writing nor reading holds
- * up requests. Written aside, synced, renamed. Members read again unchanged stay the same objects.
+ * up requests. Written aside, synced, renamed. Where `remember`
+ * is set, members read again unchanged stay the same objects.
  */
 export class TableStore {
   private readonly file: string;
   private readonly lines = new Map<string, Member>();
+  private readonly remember: boolean;
 
-  constructor(file: string) {
+  /** `remember`: for a process that loads again and again. */
+  constructor(file: string, options: { remember: boolean } = { remember: false }) {
     this.file = file;
+    this.remember = options.remember;
   }
 
   async save({ table, held, heldDeployments }: EffectiveTable): Promise<void> {
@@ -84,8 +88,10 @@ export class TableStore {
 
   private readLine(text: string, table: Record<string, Record<string, unknown>>, seen: Set<string>): void {
     const member = this.lines.get(text) ?? (JSON.parse(text) as Member);
-    seen.add(text);
-    this.lines.set(text, member);
+    if (this.remember) {
+      seen.add(text);
+      this.lines.set(text, member);
+    }
     const [section, key, value] = member;
     table[section]![key] = value;
   }
