@@ -199,7 +199,7 @@ describe('what goes wrong', () => {
     [['model', 'publish', 'nlp/scale'], 2, 'which version of nlp/scale'],
     [['model', 'upload', 'nlp/scale', 'missing.onnx'], 3, 'missing.onnx'],
     [['model', 'upload', 'bad name/x', 'one.onnx'], 2, 'bad name/x'],
-    [['endpoint', 'add', 'x', '--model', 'nlp/none@1'], 3, 'nlp/none'],
+    [['endpoint', 'add', 'x', '--model', 'nlp/none@1', '--wait=2s'], 7, 'nlp/none'],
     [['endpoint', 'add', 'x y', '--model', 'nlp/scale'], 2, 'name'],
     [['endpoint', 'show', 'none'], 3, 'none'],
     [['endpoint', 'infer', 'none', '--json', '{}'], 3, 'none'],
