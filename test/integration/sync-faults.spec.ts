@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -212,16 +212,26 @@ function noSmallDisk(): string | undefined {
   try {
     mkdirSync(smallDisk);
     mountTmpfs('size=8m');
+    execFileSync('umount', [smallDisk]);
     return undefined;
   } catch {
     console.warn('skipped: the disk that is really full wants the right to mount (run as root)');
     return 'no right to mount';
+  } finally {
+    rmSync(smallDisk, { recursive: true, force: true });
   }
 }
 const cannotMount = noSmallDisk();
 
 describe.skipIf(cannotMount)('a full disk', () => {
-  afterAll(() => void execFileSync('umount', [smallDisk]));
+  beforeAll(() => {
+    mkdirSync(smallDisk);
+    mountTmpfs('size=8m');
+  });
+  afterAll(() => {
+    execFileSync('umount', [smallDisk]);
+    rmSync(smallDisk, { recursive: true, force: true });
+  });
 
   it('is a clear reason, and goes on when there is room', async () => {
     const site = await Site.open(engineServer, { PERCH_DATA_DIR: smallDisk });
