@@ -18,11 +18,22 @@ export class ModelEntry {
   loadedNewestMs: number | undefined;
   /** Loads and unloads of one model follow one another. */
   private last: Promise<unknown> = Promise.resolve();
+  private turns = 0;
 
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.last.then(work, work);
+  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    this.turns += 1;
+    const turn = this.last.then(work);
     this.last = turn.catch(() => undefined);
-    return turn;
+    try {
+      return await turn;
+    } finally {
+      this.turns -= 1;
+    }
+  }
+
+  /** Nothing is known of it and nobody waits for it: a load of a name that is not on disk leaves no trace. */
+  get isBlank(): boolean {
+    return this.versions.size === 0 && this.turns === 0;
   }
 
   version(version: string): VersionEntry {

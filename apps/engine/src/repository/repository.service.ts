@@ -40,7 +40,8 @@ export class RepositoryService implements RepositoryHost {
 
   /** A model that was loaded at least once. */
   find(name: string): ModelEntry | undefined {
-    return this.entries.get(name);
+    const entry = this.entries.get(name);
+    return entry && entry.versions.size > 0 ? entry : undefined;
   }
 
   *ready(): Iterable<[name: string, version: string, runtime: ModelVersion]> {
@@ -61,8 +62,14 @@ export class RepositoryService implements RepositoryHost {
 
   async load(name: string, parameters: LoadParameters): Promise<void> {
     const override = overrideOf(parameters);
+    // In place before anything else, so that a second load of the same name waits for this one.
     const entry = this.entries.get(name) ?? new ModelEntry();
-    await entry.inTurn(() => this.withSlot(() => this.loadNow(name, entry, override)));
+    this.entries.set(name, entry);
+    try {
+      await entry.inTurn(() => this.withSlot(() => this.loadNow(name, entry, override)));
+    } finally {
+      if (entry.isBlank) this.entries.delete(name);
+    }
   }
 
   async unload(name: string, _parameters: LoadParameters): Promise<void> {
@@ -117,7 +124,6 @@ export class RepositoryService implements RepositoryHost {
         'invalid_argument',
         `load failed for model '${name}': at least one version must be available under the version policy of model '${name}'\n`,
       );
-    this.entries.set(name, entry);
     const startedMs = performance.now();
     const opened = await Promise.all(chosen.map((version) => this.open(name, version, folder, entry)));
     await this.settle(
