@@ -76,6 +76,7 @@ export class OipPath {
       );
       if (answer) {
         call.passedStage('infer');
+        call.exchange.recyclable = answer.sent && call.tried === undefined;
         return this.replyOf(call, answer);
       }
       await this.dispatch.elsewhere(call);

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { ChunkedBody } from '@perch/triton/inference';
+import { readingSocket } from './client-socket.ts';
 import { Exchange, type HttpApplication } from './http-exchange.ts';
 import { type HttpReply, headText, textReply } from './reply-text.ts';
 import { HeadFault, parseRequestHead, type RequestHead } from './request-head.ts';
@@ -29,7 +30,7 @@ export class HttpConnection {
   /** Since when it has been in its present phase; the server's sweep compares it with the phase's limit. */
   since = performance.now();
   phase: 'idle' | 'head' | 'body' | 'answer' | 'closing' = 'idle';
-  private readonly socket: Socket;
+  private socket!: Socket;
   private readonly owner: ConnectionOwner;
   private held: Buffer | undefined;
   private current: Exchange | undefined;
@@ -40,15 +41,19 @@ export class HttpConnection {
   private lastBytes: Buffer = headEnd;
   private lastHead: RequestHead | undefined;
 
-  constructor(socket: Socket, owner: ConnectionOwner) {
-    this.socket = socket;
+  constructor(owner: ConnectionOwner) {
     this.owner = owner;
-    socket.on('data', (bytes: Buffer) => this.read(bytes));
+  }
+
+  /** Takes an accepted, paused socket. */
+  open(accepted: Socket): void {
+    const socket = readingSocket(accepted, this.read);
+    this.socket = socket;
     socket.on('end', () => this.gone());
     socket.on('error', () => this.gone());
     socket.on('close', () => {
       this.gone();
-      owner.closed(this);
+      this.owner.closed(this);
     });
   }
 
@@ -64,6 +69,7 @@ export class HttpConnection {
     this.current = undefined;
     this.chunks = undefined;
     this.write(reply, keepAlive, exchange.head.method === 'HEAD');
+    if (exchange.recyclable) exchange.received.recycle();
     if (!keepAlive) return this.closeSoftly();
     this.enter('idle');
     if (this.socket.writableNeedDrain) this.socket.once('drain', () => this.resume());
@@ -83,7 +89,8 @@ export class HttpConnection {
     this.read(bytes);
   }
 
-  private read(bytes: Buffer): void {
+  /** `bytes` are valid during the call only. */
+  private readonly read = (bytes: Buffer): void => {
     switch (this.phase) {
       case 'idle':
       case 'head':
@@ -98,11 +105,11 @@ export class HttpConnection {
       case 'closing': // drained and dropped, so that the client can read our answer
         return;
     }
-  }
+  };
 
   private holdAhead(bytes: Buffer): void {
-    this.held = this.held ? Buffer.concat([this.held, bytes]) : bytes;
-    if (this.held.length > maxAheadBytes) this.socket.pause();
+    this.hold(this.held ? Buffer.concat([this.held, bytes]) : bytes);
+    if (this.held!.length > maxAheadBytes) this.socket.pause();
   }
 
   private readHead(bytes: Buffer) {
@@ -114,7 +121,7 @@ export class HttpConnection {
     const end = bytes.indexOf(headEnd);
     if (end < 0 || end > maxHeadBytes) {
       if (bytes.length > maxHeadBytes) return this.refuse(new HeadFault(431, `head longer than ${maxHeadBytes} bytes`));
-      this.held = bytes;
+      this.hold(bytes);
       if (this.phase === 'idle') this.enter('head');
       return;
     }
@@ -139,14 +146,14 @@ export class HttpConnection {
       const size = head.contentLength ?? Number.POSITIVE_INFINITY;
       if (size <= (rest?.length ?? 0)) {
         this.phase = 'answer'; // nothing of it left unread: the connection may go on
-        this.held = rest && rest.length > size ? rest.subarray(size) : undefined;
+        this.hold(rest?.subarray(size));
       }
       return this.finish(exchange, admitted);
     }
     this.limitBytes = admitted;
     const { contentLength } = head;
     if (contentLength === 0) {
-      this.held = rest;
+      this.hold(rest);
       return this.complete(exchange);
     }
     if (contentLength === undefined) this.chunks = new ChunkedBody();
@@ -161,12 +168,10 @@ export class HttpConnection {
     const exchange = this.current!;
     this.progress(bytes.length);
     if (this.chunks) return this.readChunks(exchange, this.chunks, bytes);
-    const missing = exchange.head.contentLength! - exchange.bodyBytes;
-    const part = bytes.length > missing ? bytes.subarray(0, missing) : bytes;
-    exchange.body.push(part);
-    exchange.bodyBytes += part.length;
-    if (bytes.length > missing) this.held = bytes.subarray(missing);
-    if (part.length === missing) this.complete(exchange);
+    const missing = exchange.head.contentLength! - exchange.received.size;
+    exchange.received.append(bytes, 0, Math.min(missing, bytes.length));
+    if (bytes.length > missing) this.hold(bytes.subarray(missing));
+    if (bytes.length >= missing) this.complete(exchange);
   }
 
   /** A body that drips would hold a connection for ever: only so many bytes count as a sign of life. */
@@ -179,23 +184,30 @@ export class HttpConnection {
 
   private readChunks(exchange: Exchange, chunks: ChunkedBody, bytes: Buffer) {
     let stopped: number;
+    let total = exchange.received.size;
     try {
       stopped = chunks.take(bytes, 0, bytes.length, (from, to) => {
-        exchange.bodyBytes += to - from;
-        if (exchange.bodyBytes <= this.limitBytes) exchange.body.push(bytes.subarray(from, to));
+        total += to - from;
+        if (total <= this.limitBytes) exchange.received.append(bytes, from, to);
       });
     } catch {
       return this.refuse(new HeadFault(400, 'the chunked body is malformed'));
     }
-    if (exchange.bodyBytes > this.limitBytes)
+    if (total > this.limitBytes)
       return this.finish(exchange, this.owner.application.tooLarge(exchange, this.limitBytes));
     if (!chunks.done) return;
-    if (stopped < bytes.length) this.held = bytes.subarray(stopped);
+    if (stopped < bytes.length) this.hold(bytes.subarray(stopped));
     this.complete(exchange);
+  }
+
+  /** Keeps a copy of what came too early. */
+  private hold(bytes: Buffer | undefined): void {
+    this.held = bytes && bytes.length > 0 ? Buffer.from(bytes) : undefined;
   }
 
   private complete(exchange: Exchange): void {
     this.phase = 'answer';
+    exchange.body = exchange.received.pieces();
     this.owner.application.answer(exchange);
   }
 

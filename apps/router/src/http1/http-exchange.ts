@@ -1,4 +1,5 @@
 import type { Cancellation } from '@perch/triton/inference';
+import { Body } from './body.ts';
 import type { HttpReply } from './reply-text.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -7,7 +8,8 @@ export interface HttpExchange extends Cancellation {
   readonly head: RequestHead;
   /** The body in the pieces it came in; complete when `answer` is called. */
   body: Buffer[];
-  bodyBytes: number;
+  /** Set by the application when nobody holds a view of the body any more: its room is used again. */
+  recyclable: boolean;
   /** `performance.now()` when the head was complete. */
   readonly startedAt: number;
   /** Whatever the application keeps between `admit` and `answer`. */
@@ -33,7 +35,9 @@ export interface ExchangeOwner {
 
 export class Exchange implements HttpExchange {
   body: Buffer[] = [];
-  bodyBytes = 0;
+  recyclable = false;
+  /** What has come of the body so far. */
+  readonly received: Body;
   context: unknown;
   readonly startedAt = performance.now();
   readonly head: RequestHead;
@@ -46,6 +50,7 @@ export class Exchange implements HttpExchange {
   constructor(connection: ExchangeOwner, head: RequestHead) {
     this.connection = connection;
     this.head = head;
+    this.received = new Body(head.contentLength);
   }
 
   get signal(): AbortSignal {

@@ -15,6 +15,7 @@ export interface HttpServerOptions {
 }
 
 const sweepEveryMs = 1_000;
+const drainLookMs = 25;
 const closingMs = 2_000;
 /** While stopping, a connection silent for this long is closed; a client that still uses it is answered and told to close. */
 const stoppingIdleMs = 1_000;
@@ -34,12 +35,11 @@ export class HttpServer {
   constructor({ application, tls, ...limits }: HttpServerOptions) {
     this.application = application;
     this.options = { idleMs: 75_000, headMs: 10_000, bodyMs: 30_000, maxConnections: 20_000, ...limits };
-    const accept = (socket: Socket) => this.connections.add(new HttpConnection(socket, this));
-    const settings = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+    const accept = (socket: Socket) => this.accept(socket);
+    const settings = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000, pauseOnConnect: !tls };
     this.server = tls
       ? createTlsServer({ ...settings, ...tls, ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2' }, accept)
       : createServer(settings, accept);
-    this.server.maxConnections = this.options.maxConnections;
     this.sweeper = setInterval(() => this.sweep(performance.now()), sweepEveryMs).unref();
   }
 
@@ -60,20 +60,29 @@ export class HttpServer {
     this.connections.delete(connection);
   }
 
+  private accept(socket: Socket): void {
+    if (this.connections.size >= this.options.maxConnections) {
+      socket.destroy();
+      return;
+    }
+    const connection = new HttpConnection(this);
+    this.connections.add(connection);
+    connection.open(socket);
+  }
+
   /** Takes no new connection, answers what is in hand, and closes; after `graceMs` whatever is left. */
   async close(graceMs: number): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
     const deadline = performance.now() + graceMs;
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    const watch = setInterval(() => {
-      const now = performance.now();
-      for (const connection of this.connections) if (now >= deadline) connection.destroy();
-      this.sweep(now);
-    }, 50);
-    await closed;
-    clearInterval(watch);
+    this.server.close();
     clearInterval(this.sweeper);
+    while (this.connections.size > 0) {
+      const now = performance.now();
+      if (now >= deadline) for (const connection of this.connections) connection.destroy();
+      this.sweep(now);
+      await new Promise((resolve) => setTimeout(resolve, drainLookMs));
+    }
   }
 
   private sweep(now: number): void {

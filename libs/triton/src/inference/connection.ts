@@ -115,8 +115,10 @@ export class Connection {
     this.fail('connection closed by the server');
   }
 
-  private finish(reply: RawReply, reusable = reply.head.keepAlive && this.socket.writableLength === 0): void {
+  private finish(reply: RawReply, alive = true): void {
     const resolve = this.resolve;
+    reply.sent = this.socket.writableLength === 0;
+    const reusable = alive && reply.head.keepAlive && reply.sent;
     this.settle();
     if (reusable) this.owner.released(this);
     else this.fail('not reusable');

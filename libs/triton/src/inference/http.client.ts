@@ -40,9 +40,9 @@ export class HttpTransport implements InferenceTransport {
     const first = Buffer.from(headers, 'latin1');
     const parts = [first, ...request.body];
     const exchange: Exchange = { tried, parts, sizeBytes: first.length + sizeBytes, options };
-    const { head, body } = await this.send(server, exchange);
+    const { head, body, sent } = await this.send(server, exchange);
     if (head.status !== 200) throw httpFault(head.status, body.toString(), tried);
-    return { contentType: head.contentType, headerLength: head.headerLength, body };
+    return { contentType: head.contentType, headerLength: head.headerLength, body, sent };
   }
 
   async close(): Promise<void> {

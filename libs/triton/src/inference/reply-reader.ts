@@ -4,6 +4,8 @@ import { endOfHead, parseReplyHead, type ReplyHead } from './reply-head.ts';
 export interface RawReply {
   head: ReplyHead;
   body: Buffer;
+  /** Set by the connection: all of the request was written before the reply was complete. */
+  sent: boolean;
 }
 
 const maxHeadBytes = 65_536;
@@ -115,7 +117,7 @@ export class ReplyReader {
   }
 
   private finish(): RawReply {
-    const reply = { head: this.head!, body: this.body.subarray(0, this.filled) };
+    const reply = { head: this.head!, body: this.body.subarray(0, this.filled), sent: true };
     this.head = undefined;
     this.chunks = undefined;
     this.body = empty;

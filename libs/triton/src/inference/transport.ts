@@ -39,6 +39,8 @@ export interface ForwardReply {
   /** Bytes of JSON in front of binary tensors; undefined when the whole body is JSON. */
   headerLength: number | undefined;
   body: Buffer;
+  /** All of the request's body has left this process: its bytes may be overwritten. */
+  sent: boolean;
 }
 
 /**
