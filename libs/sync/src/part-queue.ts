@@ -33,7 +33,10 @@ export class PartQueue {
     this.pool = pool;
   }
 
-  /** Copies the chunk. False: full, wait for `hasRoom` before the next one. */
+  /**
+   * Copies the chunk. False: full, wait for `hasRoom` before the next one. Never behind the last byte: nothing follows
+   * it, and undici 7.30 throws outside of any promise when a store closes a connection that was paused at its end.
+   */
   push(chunk: Uint8Array): boolean {
     this.at += chunk.length;
     if (this.state !== 'open') return true;
@@ -47,7 +50,7 @@ export class PartQueue {
       if (this.filling.length === slabBytes) this.close();
     }
     this.heldBytes += chunk.length;
-    return this.heldBytes < this.limitBytes;
+    return this.heldBytes < this.limitBytes || this.at >= this.range.end;
   }
 
   async hasRoom(): Promise<void> {
