@@ -137,6 +137,20 @@ describe('endpoints over HTTP', () => {
       'invalid',
       'model.version',
     ],
+    [
+      'a configuration text that Triton cannot read',
+      spec('x', { engine: { config: 'max_batch_size: 4\nmax_batch_sizes: 4' } }),
+      400,
+      'invalid',
+      'endpoint x: engine.config, ',
+    ],
+    [
+      'a version policy',
+      spec('x', { engine: { config: 'version_policy { all { } }' } }),
+      400,
+      'invalid',
+      'engine.config: version_policy: say how many versions are served with model.maxVersions',
+    ],
   ])('%s is refused and changes nothing', async (_what, body, status, code, words) => {
     const before = (await plane.call('GET', '/api/v1/endpoints')).body.items.length;
     const answer = await plane.call('POST', '/api/v1/endpoints', body);
@@ -212,6 +226,7 @@ describe('agents and routers over HTTP', () => {
     const patch = (await polling).body as DesiredAnswer & { kind: 'patch' };
     const documentMs = performance.now() - started;
     expect(patch.kind).toBe('patch');
+    expect((await desired('wait=0')).headers.get('etag')).toBe(`"${lineage}.${patch.revision}"`);
     const [name, model] = Object.entries(patch.patch['models']!)[0]! as [string, { files: { sha256: string }[] }];
     expect(name).toMatch(/^quick-v1-[0-9a-f]{12}$/);
 
@@ -279,7 +294,7 @@ describe('agents and routers over HTTP', () => {
         key: router.token,
       },
     );
-    await expect.poll(() => plane.app.get(DocumentSource, { strict: false }).waitingFollowers).toBe(1);
+    await expect.poll(() => plane.app.get(DocumentSource, { strict: false }).waitingFor('routing-table')).toBe(1);
     const started = performance.now();
     await plane.app.close();
     expect((await polling).status).toBe(304);

@@ -1,3 +1,4 @@
+import { sha256Hex } from '@perch/contracts';
 import { EndpointService, FanOutReconcile } from '@perch/endpoints';
 import { WorkStore } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -113,6 +114,31 @@ describe('an endpoint with an auto-update rule', () => {
     expect(agent.models).not.toContain('d-v1');
   });
 
+  it('a version that routers cannot serve gets no traffic and takes nothing away, until they can', async () => {
+    await world.apply(ruleSpec('text/p', 'nlp/p'));
+    for (let n = 1; n <= 76; n += 1) await world.versions.put('nlp/p', { state: n === 75 ? 'published' : 'draft' });
+    await converge();
+    expect(router.arms('text/p')).toEqual(['75 1']);
+    router.broken.set(76, 'tokenizer.json: unknown type');
+    await world.versions.change('nlp/p', 76, { state: 'published' });
+    // As a router does that can serve none of the new targets: it keeps the old one and says so.
+    const old = (await world.endpoint('text/p')).deployments[0]!.id;
+    router.inFlight = { [old]: 1 };
+    await converge();
+    expect(await world.states('text/p')).toEqual(['76 failed', '75 ready']);
+    expect(router.arms('text/p')).toEqual(['75 1']);
+    expect((await world.endpoint('text/p')).status.message).toBe(
+      'version 76 failed: router r1: tokenizer.json: unknown type; version 75 serves',
+    );
+    router.inFlight = {};
+    await converge();
+    expect(agent.models).toEqual(expect.arrayContaining(['p-v75', 'p-v76']));
+    router.broken.clear();
+    await converge();
+    expect(await world.states('text/p')).toEqual(['76 ready']);
+    expect(router.arms('text/p')).toEqual(['76 1']);
+  });
+
   it('new engine settings and new processing make new deployments of the same version, without a gap', async () => {
     await world.apply(ruleSpec('text/e', 'nlp/e'));
     await world.versions.put('nlp/e');
@@ -147,6 +173,31 @@ describe('an endpoint with an auto-update rule', () => {
     await world.versions.put('nlp/f');
     await converge();
     expect(await world.states('text/f')).toEqual(['2 ready']);
+  });
+
+  it('a whole Triton folder is served with its own configuration, and a bad one fails with line and column', async () => {
+    const folder = (text: string) => {
+      const sha256 = sha256Hex(text);
+      world.versions.texts.set(sha256, text);
+      return [
+        { path: '1/model.onnx', sha256: 'c'.repeat(64), size: 1 },
+        { path: 'config.pbtxt', sha256, size: text.length },
+      ];
+    };
+    await world.apply(ruleSpec('text/folder', 'nlp/folder'));
+    await world.versions.put('nlp/folder', { files: folder('platform: "onnxruntime_onnx"\nmax_batch_size: 8') });
+    await converge();
+    const [model] = Object.entries(agent.desired)
+      .filter(([name]) => name.startsWith('folder-v1-'))
+      .map(([, one]) => one);
+    expect(model).toMatchObject({
+      files: [{ path: '1/model.onnx' }],
+      engine: { platform: 'onnxruntime_onnx', maxBatchSize: 8, inputs: [{ name: 'x', dims: [4] }] },
+    });
+    await world.versions.put('nlp/folder', { files: folder('platform: "onnxruntime_onnx"\nno_such_field: 1') });
+    await converge();
+    expect(await world.states('text/folder')).toEqual(['2 failed', '1 ready']);
+    expect((await world.endpoint('text/folder')).status.message).toContain('config.pbtxt of the version, ');
   });
 
   it('weights share traffic among versions, and only among those that can serve', async () => {

@@ -14,6 +14,7 @@ import {
   sha256Hex,
 } from '@perch/contracts';
 import {
+  CONFIG_TEXTS,
   EndpointReconcile,
   EndpointService,
   EndpointsModule,
@@ -38,6 +39,7 @@ import {
 } from '@perch/fleet';
 import { LOGGER, Metrics, silentLogger } from '@perch/platform';
 import { CHANGE_LOG, DatabaseModule, type Outcome, Transactions, WorkStore } from '@perch/platform/database';
+import { configTexts } from '../../apps/control-plane/src/config-text.source.ts';
 import { createTestDatabase, snapshotDatabase, type TestDatabase } from './postgres.ts';
 
 export const operator: Actor = { id: 'k1', name: 'olga', role: 'operator', projects: [], endpoints: [] };
@@ -87,8 +89,9 @@ export class FakeVersions implements VersionSource {
   async filesOf(id: string) {
     return this.versions.find((version) => version.id === id)!.files;
   }
-  async textOf() {
-    return '';
+  readonly texts = new Map<string, string>();
+  async textOf(file: ManifestFile) {
+    return this.texts.get(file.sha256) ?? '';
   }
 }
 
@@ -126,6 +129,7 @@ export class FleetWorld {
       { provide: Metrics, useValue: new Metrics() },
       { provide: CHANGE_LOG, useValue: changes },
       { provide: VERSIONS, useValue: versions },
+      { provide: CONFIG_TEXTS, useValue: configTexts },
       { provide: KEYS, useValue: { inferenceKeys: async () => keys } },
     ];
     @Global()
@@ -371,6 +375,8 @@ export class FakeRouter {
   id = '';
   table: RoutingTable | undefined;
   inFlight: Record<string, number> = {};
+  /** Versions whose processing does not load here, with the reason. */
+  readonly broken = new Map<number, string>();
   held = false;
 
   constructor(
@@ -401,7 +407,14 @@ export class FakeRouter {
 
   async report(): Promise<void> {
     const { table, inFlight, held } = this;
-    const report = { lineage: table?.lineage ?? null, revision: table?.revision ?? -1, inFlight, problems: {}, held };
+    const targets = Object.values(table?.endpoints ?? {}).flatMap((route) => route.targets);
+    const problems = Object.fromEntries(
+      targets.flatMap(({ deployment, version }) => {
+        const words = this.broken.get(version);
+        return words === undefined ? [] : [[deployment, words]];
+      }),
+    );
+    const report = { lineage: table?.lineage ?? null, revision: table?.revision ?? -1, inFlight, problems, held };
     await this.world.get(RouterService).report(this.id, { bootId: 'b1', hash: randomUUID(), report });
   }
 

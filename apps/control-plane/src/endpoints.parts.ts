@@ -1,8 +1,9 @@
 import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
-import { EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
+import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
+import { configTexts } from './config-text.source.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
 import { EnrolController } from './internal-api/enrol.controller.ts';
 import { RouterController } from './internal-api/router.controller.ts';
@@ -30,5 +31,6 @@ export const endpointsModule = (registry: DynamicModule): DynamicModule =>
     bind: [
       { provide: VERSIONS, useClass: RegistrySource },
       { provide: KEYS, useExisting: KeyService },
+      { provide: CONFIG_TEXTS, useValue: configTexts },
     ],
   });

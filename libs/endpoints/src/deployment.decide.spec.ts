@@ -37,7 +37,6 @@ describe('state of a deployment from what its servers say', () => {
     ['stays ready while its server is lost', 'ready', [on(null, { proved: true, presence: 'lost' })], 'ready', null],
     ['fails when the last one broke', 'ready', [on('failed')], 'failed', /bad file/],
     ['loads again when nothing proves it', 'ready', [on('loading')], 'loading', /loading/],
-    ['comes back from draining', 'draining', [on('ready')], 'ready', null],
     ['what leaves does not count', 'loading', [on('ready', { state: 'leaving' })], 'placing', null],
   ])('%s', (_what, before, placements, state, reason) => {
     const decision = decideState(before, placements, undefined);

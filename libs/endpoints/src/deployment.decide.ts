@@ -32,7 +32,7 @@ export function decideState(
   const active = placements.filter(({ state }) => state === 'active');
   if (active.length === 0) return { state: 'placing', reason: unplaced ?? null };
   const failure = failureOf(active);
-  if (before === 'ready' || before === 'draining') {
+  if (before === 'ready') {
     if (servingPlacements(active).length > 0) return { state: 'ready', reason: null };
     return failure ? { state: 'failed', reason: failure } : { state: 'loading', reason: loadingReason(active) };
   }

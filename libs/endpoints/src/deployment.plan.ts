@@ -10,7 +10,7 @@ export interface CurrentDeployment {
   id: string;
   version: number;
   digest: string;
-  /** As its servers say now; `retired` ones are not given. */
+  /** As servers and routers say now: `ready` when it can serve, also one that drains and could come back. No `retired` ones. */
   state: DeploymentState;
 }
 

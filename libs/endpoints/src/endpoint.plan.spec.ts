@@ -27,6 +27,7 @@ class Sandbox {
   readonly servers = new Map<string, { presence: Presence; pool: string }>();
   readonly broken = new Set<number>();
   readonly slow = new Set<number>();
+  readonly unservable = new Set<number>();
   deployments: KnownDeployment[] = [];
   places: {
     deployment: string;
@@ -68,6 +69,11 @@ class Sandbox {
           presence,
           models: this.places.filter(({ server }) => server === id).length,
         })),
+      problems: new Map(
+        this.deployments
+          .filter(({ version }) => this.unservable.has(version))
+          .map(({ id }) => [id, 'router r1: no tokenizer']),
+      ),
     };
   }
 
@@ -163,6 +169,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
   }),
   version.map((n) => (box: Sandbox) => toggle(box.broken, n)),
   version.map((n) => (box: Sandbox) => toggle(box.slow, n)),
+  version.map((n) => (box: Sandbox) => toggle(box.unservable, n)),
   servers.map(([id, presence, pool]) => (box: Sandbox) => {
     box.servers.set(id, { presence, pool });
   }),
@@ -188,6 +195,28 @@ describe('one pass over an endpoint', () => {
     expect(plan.place).toEqual([]);
     expect(plan.route!.targets.map(({ version: served }) => served)).toEqual([1]);
     expect(plan.status).toMatchObject({ phase: 'blocked', reason: 'deployment_failed', servingVersions: [1] });
+  });
+
+  it('a version that routers cannot serve gets no traffic, and what drains comes back for it', () => {
+    const box = new Sandbox();
+    box.spec = parse({ model: { project: 'p', name: 'm', maxVersions: 1 } });
+    box.servers.set('s1', { presence: 'live', pool: 'default' });
+    box.versions = [1];
+    box.converge();
+    box.versions = [2];
+    box.settle();
+    box.act();
+    box.settle();
+    expect(box.deployments.map(({ version: n, state }) => `${n} ${state}`)).toEqual(['1 draining', '2 ready']);
+    box.unservable.add(2);
+    box.settle();
+    expect(box.deployments.map(({ version: n, state }) => `${n} ${state}`)).toEqual(['1 ready', '2 failed']);
+    expect(box.serving).toEqual([2, 1]);
+    expect(box.route!.arms.map(({ deployment }) => deployment)).toEqual(['d1']);
+    expect(box.status).toMatchObject({ phase: 'blocked', reason: 'deployment_failed' });
+    box.unservable.clear();
+    box.converge();
+    expect(box.deployments.map(({ version: n, state }) => `${n} ${state}`)).toEqual(['2 ready']);
   });
 
   it('a removed endpoint has no route, and all of it drains', () => {
@@ -241,6 +270,7 @@ describe('one pass over an endpoint', () => {
           box.versions = versions;
           box.broken.clear();
           box.slow.clear();
+          box.unservable.clear();
           for (const id of ['s1', 's2', 's3']) box.servers.set(id, { presence: 'live', pool: 'default' });
           box.converge();
           const wanted = [...versions].sort((a, b) => b - a).slice(0, 2);

@@ -39,6 +39,8 @@ export interface EndpointWorld {
   placements: readonly Placement[];
   /** Of the endpoint's pool, without lost ones. */
   servers: readonly PlannedServer[];
+  /** Why routers cannot serve a deployment that servers hold (its processing did not load there), by deployment. */
+  problems: ReadonlyMap<string, string>;
 }
 
 /** What is to be written. Doing it again on the world it leads to changes nothing. */
@@ -52,7 +54,7 @@ export interface EndpointPlan {
   status: EndpointStatus;
 }
 
-type Sighted = KnownDeployment & { placements: Placement[]; wanted: boolean; seen: StateDecision };
+type Sighted = KnownDeployment & { placements: Placement[]; wanted: boolean; seen: StateDecision; problem: boolean };
 
 /** One pass: states from what servers say, then which deployments there should be, where, and what routers are told. */
 export function planEndpoint(world: EndpointWorld, newId: () => string): EndpointPlan {
@@ -75,10 +77,11 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
   };
   const create = fresh.map((wish) => ({ ...wish, ...firstState(wish, places.short.get(wish.id)) }));
   const routable = staying
-    .filter(({ seen }) => seen.state === 'ready')
+    .filter(({ seen, problem }) => seen.state === 'ready' || problem)
     .map((deployment) => ({
       ...deployment,
       body: deployment.body!,
+      unusable: deployment.problem,
       placements: without(deployment.placements, leave),
     }));
   const sights = [
@@ -97,13 +100,27 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
   };
 }
 
-function look(deployment: KnownDeployment, { wanted, placements: all }: EndpointWorld): Sighted {
-  const placements = all.filter((placement) => placement.deployment === deployment.id);
-  const seen: StateDecision =
-    deployment.body === null
-      ? { state: 'failed', reason: deployment.reason }
-      : decideState(deployment.state, placements, undefined);
-  return { ...deployment, placements, seen, wanted: wanted.some(({ digest }) => digest === deployment.digest) };
+function look(deployment: KnownDeployment, world: EndpointWorld): Sighted {
+  const placements = world.placements.filter((placement) => placement.deployment === deployment.id);
+  const wanted = world.wanted.some(({ digest }) => digest === deployment.digest);
+  const seen = see(deployment, placements, world);
+  const words = world.problems.get(deployment.id);
+  const problem = words !== undefined && seen.state === 'ready';
+  return { ...deployment, placements, wanted, problem, seen: problem ? { state: 'failed', reason: words } : seen };
+}
+
+/** What drains can serve again as long as a live server of the pool still holds it. */
+function see(
+  { body, state, reason }: KnownDeployment,
+  placements: readonly Placement[],
+  { servers }: EndpointWorld,
+): StateDecision {
+  if (body === null) return { state: 'failed', reason };
+  const returns = ({ proved, presence, server }: Placement) =>
+    proved && presence === 'live' && servers.some(({ id }) => id === server);
+  if (state === 'draining' && placements.some((placement) => placement.state === 'leaving' && returns(placement)))
+    return { state: 'ready', reason: null };
+  return decideState(state, placements, undefined);
 }
 
 function planPlaces(world: EndpointWorld, deployments: readonly (Sighted | (WantedVersion & { id: string }))[]) {
@@ -148,10 +165,12 @@ function show(
   if (spec === null) return { route: null, status: removedStatus(generation) };
   const route = buildRoute(spec, routable);
   const versions = wanted.map(({ version }) => version);
+  const unusable = new Set(routable.filter((one) => one.unusable).map(({ id }) => id));
+  const serving = route.targets.filter(({ deployment }) => !unusable.has(deployment)).map(({ version }) => version);
   const why = shortId === undefined ? undefined : short.get(shortId);
   return {
     route,
-    status: decideStatus({ spec, generation, route, wanted: versions, deployments, short: why, modelExists }),
+    status: decideStatus({ spec, generation, serving, wanted: versions, deployments, short: why, modelExists }),
   };
 }
 

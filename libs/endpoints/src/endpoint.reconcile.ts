@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { routerLiveMs } from '@perch/fleet';
 import { type Outcome, Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
@@ -67,6 +68,7 @@ export class EndpointReconcile {
       deployments: deployments.map(toKnown),
       placements: await this.stores.fleet.placements.ofEndpoint(tx, name),
       servers: spec ? await this.stores.fleet.servers.ofPool(tx, spec.fleet.pool) : [],
+      problems: await this.stores.fleet.routers.problems(tx, routerLiveMs),
     };
   }
 }

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   type Actor,
   AppError,
@@ -14,6 +14,7 @@ import { viewEndpoint } from './endpoint-view.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { diffSpecs, effectOf } from './spec.diff.ts';
 import { parseSpec } from './spec.plan.ts';
+import { CONFIG_TEXTS, type ConfigTexts } from './version.source.ts';
 import { WantedObserve } from './wanted.observe.ts';
 
 export interface ApplyOptions {
@@ -32,11 +33,12 @@ export class EndpointService {
     private readonly stores: EndpointsStore,
     private readonly change: EndpointChangeService,
     private readonly wanted: WantedObserve,
+    @Inject(CONFIG_TEXTS) private readonly configs: ConfigTexts,
   ) {}
 
   /** Makes the endpoint as the spec says, whether it exists or not; an equal spec changes nothing. */
   async apply(actor: Actor, input: unknown, options: ApplyOptions = {}): Promise<ApplyResult> {
-    const spec = parseSpec(input);
+    const spec = this.parse(input);
     if (options.dryRun) return this.predict(spec, options.expectedGeneration);
     const { before, generation, changed } = await this.change.put(actor, spec, { ...options, verb: 'apply' });
     const result = await this.describe(spec, before, generation);
@@ -45,14 +47,14 @@ export class EndpointService {
 
   /** Throws `conflict` with the differences when the endpoint exists. */
   async create(actor: Actor, input: unknown, reason = ''): Promise<Endpoint> {
-    const spec = parseSpec(input);
+    const spec = this.parse(input);
     await this.change.put(actor, spec, { verb: 'create', reason });
     return this.get(spec.name);
   }
 
   /** Throws `not_found`, or `precondition_failed` with both sides' differences. */
   async replace(actor: Actor, name: string, input: unknown, options: ApplyOptions = {}): Promise<Endpoint> {
-    const spec = parseSpec(input);
+    const spec = this.parse(input);
     if (spec.name !== name)
       throw new AppError('invalid', `endpoint ${name}: the spec names ${spec.name}; an endpoint keeps its name`);
     await this.change.put(actor, spec, { ...options, verb: 'replace' });
@@ -69,7 +71,7 @@ export class EndpointService {
     if (old.spec === null)
       throw new AppError('invalid', `generation ${generation} of endpoint ${name} is its removal; name another one`);
     const reason = options.reason || `rollback to generation ${generation}`;
-    await this.change.put(actor, parseSpec(old.spec), { ...options, reason, verb: 'rollback' });
+    await this.change.put(actor, this.parse(old.spec), { ...options, reason, verb: 'rollback' });
     return this.get(name);
   }
 
@@ -98,6 +100,20 @@ export class EndpointService {
     const found = await this.stores.endpoints.generations(this.transactions.manager, name);
     if (found.length === 0) throw unknownEndpoint(name);
     return found;
+  }
+
+  /** The spec with its defaults. Throws `invalid` or `not_available_yet` naming the field; see `parseSpec`. */
+  private parse(input: unknown): EndpointSpec {
+    const spec = parseSpec(input);
+    const { config } = spec.engine;
+    if (config === undefined) return spec;
+    const thing = `endpoint ${spec.name}: engine.config`;
+    if (this.configs.read(config, thing).hasVersionPolicy)
+      throw new AppError(
+        'invalid',
+        `${thing}: version_policy: say how many versions are served with model.maxVersions`,
+      );
+    return spec;
   }
 
   private async found(name: string): Promise<EndpointRow> {

@@ -28,7 +28,7 @@ const parts = [
 export interface EndpointsOptions {
   /** Modules that export what `bind` refers to. */
   imports: NonNullable<ModuleMetadata['imports']>;
-  /** Providers of `VERSIONS` and `KEYS`. */
+  /** Providers of `VERSIONS`, `KEYS` and `CONFIG_TEXTS`. */
   bind: NonNullable<ModuleMetadata['providers']>;
 }
 

@@ -1,15 +1,22 @@
 import type { EngineSpec, Signature } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
-import { resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
+import { type OwnConfig, resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
 import { LayoutFault, planLayout } from './layout.plan.ts';
 import { parseSpec } from './spec.plan.ts';
+import type { ConfigSight } from './version.source.ts';
 
 const files = [{ path: 'model.onnx', sha256: 'a'.repeat(64), size: 5 }];
 const text: Signature = {
   inputs: [{ name: 'input_ids', datatype: 'INT64', shape: [-1, -1] }],
   outputs: [{ name: 'last_hidden_state', datatype: 'FP32', shape: [-1, -1, 384] }],
 };
-const resolve = (engine: EngineSpec, signature: Signature | null = text, config: string | null = null) =>
+const own = (sight: Partial<ConfigSight>): OwnConfig => ({
+  text: 'the text',
+  sight: {
+    platform: undefined, maxBatchSize: undefined, declaresInputs: false, declaresOutputs: false, hasVersionPolicy: false, ...sight,
+  }, // biome-ignore format: one record
+});
+const resolve = (engine: EngineSpec, signature: Signature | null = text, config: OwnConfig | null = null) =>
   resolveEngine(engine, planLayout(files, engine), signature, config);
 
 describe('engine settings with nothing left to decide', () => {
@@ -44,53 +51,54 @@ describe('engine settings with nothing left to decide', () => {
   });
 
   it.each<
-    [string, Signature | null, EngineSpec, string | null, { inputs: number; outputs: number; maxBatchSize: number }]
+    [
+      string,
+      Signature | null,
+      EngineSpec,
+      Partial<ConfigSight>,
+      { inputs: number; outputs: number; maxBatchSize: number },
+    ]
   >([
-    ['no signature: the server completes', null, {}, null, { inputs: 0, outputs: 0, maxBatchSize: 0 }],
+    ['no signature: the server completes', null, {}, {}, { inputs: 0, outputs: 0, maxBatchSize: 0 }],
     [
       'a scalar output cannot be declared',
       { ...text, outputs: [{ name: 'loss', datatype: 'FP32', shape: [] }] },
       {},
-      null,
+      {},
       { inputs: 1, outputs: 0, maxBatchSize: 0 },
     ],
     [
       'a vector cannot be declared in a batch',
       { ...text, outputs: [{ name: 'n', datatype: 'FP32', shape: [-1] }] },
       { maxBatchSize: 2 },
-      null,
+      {},
       { inputs: 1, outputs: 0, maxBatchSize: 2 },
     ],
     [
       'tensors of the own text are left to it',
       text,
-      { config: 'input [ { name: "x" } ]' },
-      null,
+      {},
+      { declaresInputs: true },
       { inputs: 0, outputs: 1, maxBatchSize: 0 },
     ],
+    ['batch size of the own text', text, {}, { maxBatchSize: 16 }, { inputs: 1, outputs: 1, maxBatchSize: 16 }],
     [
-      'batch size of the own text',
+      'the spec wins over the own text',
       text,
-      { config: 'max_batch_size: 16' },
-      null,
-      { inputs: 1, outputs: 1, maxBatchSize: 16 },
+      { maxBatchSize: 4 },
+      { maxBatchSize: 16 },
+      { inputs: 1, outputs: 1, maxBatchSize: 4 },
     ],
     [
-      'a comment in the own text says nothing',
+      'tensors of the spec are said all the same',
       text,
-      { config: '# max_batch_size: 16' },
-      null,
-      { inputs: 1, outputs: 1, maxBatchSize: 0 },
+      { inputs: [{ name: 'x', type: 'FP32', dims: [1] }] },
+      { declaresInputs: true, declaresOutputs: true },
+      { inputs: 1, outputs: 0, maxBatchSize: 0 },
     ],
-    [
-      "the version's own text",
-      text,
-      {},
-      'max_batch_size: 4\noutput { name: "y" }',
-      { inputs: 1, outputs: 0, maxBatchSize: 4 },
-    ],
-  ])('%s', (_what, signature, engine, config, expected) => {
-    const resolved = resolve(engine, signature, config);
+  ])('%s', (_what, signature, engine, sight, expected) => {
+    const resolved = resolve(engine, signature, own(sight));
+    expect(resolved.config).toBe('the text');
     expect({
       inputs: resolved.inputs.length,
       outputs: resolved.outputs.length,
@@ -111,9 +119,9 @@ describe('engine settings with nothing left to decide', () => {
       { ...files[0]!, path: 'config.pbtxt' },
     ];
     const layout = planLayout(folder, {});
-    expect(resolveEngine({}, layout, null, 'backend: "onnxruntime"').platform).toBe('onnxruntime');
-    expect(resolveEngine({}, layout, null, "platform: 'onnxruntime_onnx'").backend).toBe('onnxruntime');
-    expect(() => resolveEngine({}, layout, null, 'name: "x"')).toThrow('tell the platform');
+    expect(resolveEngine({}, layout, null, own({ platform: 'onnxruntime' })).platform).toBe('onnxruntime');
+    expect(resolveEngine({}, layout, null, own({ platform: 'onnxruntime_onnx' })).backend).toBe('onnxruntime');
+    expect(() => resolveEngine({}, layout, null, own({}))).toThrow('tell the platform');
   });
 });
 

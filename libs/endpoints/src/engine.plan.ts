@@ -11,6 +11,7 @@ import {
   tritonModelName,
 } from '@perch/contracts';
 import { type Layout, LayoutFault, processingFiles } from './layout.plan.ts';
+import type { ConfigSight } from './version.source.ts';
 
 /** What a deployment keeps of its version and spec; see `resolveDeployment`. */
 export interface DeploymentBody {
@@ -43,18 +44,6 @@ const backends: Record<string, string> = {
   tensorflow_savedmodel: 'tensorflow',
 };
 
-/** What the user's own configuration text decides; our tensors and batch size must not contradict it. */
-function textHints(config: string | null) {
-  const text = (config ?? '').replace(/#.*$/gm, '');
-  const batch = /(?:^|\s)max_batch_size\s*:\s*(\d+)/.exec(text)?.[1];
-  return {
-    maxBatchSize: batch === undefined ? undefined : Number(batch),
-    input: /(?:^|[\s}\]])input\s*[:[{]/.test(text),
-    output: /(?:^|[\s}\]])output\s*[:[{]/.test(text),
-    platform: /(?:^|\s)(?:platform|backend)\s*:\s*["']([a-z0-9_]+)["']/.exec(text)?.[1],
-  };
-}
-
 /**
  * Tensors to declare. Given ones are taken as they stand. Otherwise they come from the version's signature: whole shapes
  * without batching, and with batching without the first dimension, which must then be -1 everywhere. None: the model
@@ -81,25 +70,30 @@ function declareTensors(
   }));
 }
 
+/** The configuration text that counts (the user's, else the version's own), and what it decides. */
+export interface OwnConfig {
+  text: string;
+  sight: ConfigSight;
+}
+
 /**
  * Engine settings with nothing left to decide. `maxBatchSize` is 0 unless given, so that shapes are declared whole and
- * text models with a dynamic batch and length just work.
+ * text models with a dynamic batch and length just work. What the own text declares is not declared again by us.
  */
 export function resolveEngine(
   engine: EngineSpec,
   layout: Layout,
   signature: Signature | null,
-  versionConfig: string | null,
+  own: OwnConfig | null,
 ): ResolvedEngine {
-  const config = engine.config ?? versionConfig;
-  const hints = textHints(config);
-  const maxBatchSize = engine.maxBatchSize ?? hints.maxBatchSize ?? 0;
-  const platform = layout.platform || hints.platform || '';
+  const maxBatchSize = engine.maxBatchSize ?? own?.sight.maxBatchSize ?? 0;
+  const platform = layout.platform || own?.sight.platform || '';
   if (platform === '')
     throw new LayoutFault('neither config.pbtxt nor the files tell the platform; say it with engine.platform');
-  const inputs = hints.input && !engine.inputs ? [] : declareTensors(engine.inputs, signature?.inputs, maxBatchSize);
-  const outputs =
-    hints.output && !engine.outputs ? [] : declareTensors(engine.outputs, signature?.outputs, maxBatchSize);
+  const declare = (given: EngineTensor[] | undefined, known: TensorSpec[] | undefined, byText: boolean | undefined) =>
+    byText && !given ? [] : declareTensors(given, known, maxBatchSize);
+  const inputs = declare(engine.inputs, signature?.inputs, own?.sight.declaresInputs);
+  const outputs = declare(engine.outputs, signature?.outputs, own?.sight.declaresOutputs);
   return {
     platform,
     backend: backends[platform] ?? platform,
@@ -110,7 +104,7 @@ export function resolveEngine(
     outputs,
     parameters: engine.parameters ?? {},
     defaultModelFilename: layout.defaultModelFilename,
-    config,
+    config: own?.text ?? null,
   };
 }
 
@@ -124,9 +118,9 @@ export function resolveDeployment(
   spec: EndpointSpec,
   version: ResolvableVersion,
   layout: Layout,
-  versionConfig: string | null,
+  own: OwnConfig | null,
 ): Resolved {
-  const engine = resolveEngine(spec.engine, layout, version.signature, versionConfig);
+  const engine = resolveEngine(spec.engine, layout, version.signature, own);
   const processing = processingOf(spec.processing);
   const identity = digestOf({ manifest: version.manifestDigest, files: layout.files, engine });
   return {

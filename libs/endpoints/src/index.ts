@@ -7,4 +7,13 @@ export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-tab
 export { RoutingTableReconcile } from './routing-table.reconcile.ts';
 export { parseSpec, refuseKind } from './spec.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
-export { KEYS, type KeySource, type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';
+export {
+  CONFIG_TEXTS,
+  type ConfigSight,
+  type ConfigTexts,
+  KEYS,
+  type KeySource,
+  type ServableVersion,
+  VERSIONS,
+  type VersionSource,
+} from './version.source.ts';

@@ -25,7 +25,7 @@ const placed = (server: string, more: Partial<Placement> = {}): Placement => ({
 }); // biome-ignore format: one record
 
 const ready = (version: number, more: Partial<RoutableDeployment> = {}): RoutableDeployment => ({
-  id: `d${version}`, version, tritonModel: `m-v${version}`, body: body(), wanted: true, placements: [placed('s1')], ...more,
+  id: `d${version}`, version, tritonModel: `m-v${version}`, body: body(), wanted: true, unusable: false, placements: [placed('s1')], ...more,
 }); // biome-ignore format: one record
 
 const spec = (traffic: EndpointSpecInput['traffic']) =>
@@ -68,12 +68,30 @@ describe('how traffic is shared', () => {
       ['d2 0.1', 'd1 0.9'],
     ],
     ['the newest may have nothing', { mode: 'weighted', newestFirst: [0, 1] }, [ready(1), ready(2)], ['d1 1']],
+    [
+      'what routers cannot serve stays a target without traffic',
+      undefined,
+      [ready(2, { unusable: true }), spare(1)],
+      ['d1 1'],
+    ],
+    [
+      '… nor does it count among the newest',
+      { mode: 'weighted', newestFirst: [0.1, 0.9] },
+      [ready(3, { unusable: true }), ready(2), ready(1)],
+      ['d2 0.1', 'd1 0.9'],
+    ],
+    ['… unless there is nothing else', undefined, [ready(2, { unusable: true })], ['d2 1']],
   ])('%s', (_what, traffic, deployments, expected) => expect(arms(traffic, deployments)).toEqual(expected));
 
   it('each version has one target: the wanted one', () => {
     const old = ready(1, { id: 'old', wanted: false });
     expect(buildRoute(spec(undefined), [old, ready(1)]).targets.map(({ deployment }) => deployment)).toEqual(['d1']);
     expect(buildRoute(spec(undefined), [old]).targets.map(({ deployment }) => deployment)).toEqual(['old']);
+  });
+
+  it('a version that routers cannot serve stays a target, so that they go on trying', () => {
+    const route = buildRoute(spec(undefined), [ready(2, { unusable: true }), ready(1)]);
+    expect(route.targets.map(({ version }) => version)).toEqual([2, 1]);
   });
 
   it('tensors come from the model server once it told them, else from the settings with the batch in front', () => {

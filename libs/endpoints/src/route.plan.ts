@@ -11,8 +11,12 @@ export interface RoutableDeployment {
   body: DeploymentBody;
   /** The rule wants it now (else it serves in the place of one that is not ready yet). */
   wanted: boolean;
+  /** Routers say that they cannot serve it: it stays in the table, so that they go on trying, and gets no traffic. */
+  unusable: boolean;
   placements: readonly Placement[];
 }
+
+type Choice = RouteTarget & Pick<RoutableDeployment, 'wanted' | 'unusable'>;
 
 const withBatch = (tensors: readonly EngineTensor[], maxBatchSize: number): TensorSpec[] =>
   tensors.map(({ name, type, dims, optional }) => ({
@@ -40,15 +44,22 @@ function targetOf({ id, version, tritonModel, body, placements }: RoutableDeploy
   };
 }
 
-/** Relative weights by deployment, newest target first; all of them zero means: nothing that has weight can serve. */
-function weigh(traffic: EndpointSpec['traffic'], targets: readonly (RouteTarget & { wanted: boolean })[]): number[] {
-  if (traffic.mode === 'weighted')
-    return targets.map(
-      (target, place) => traffic.weights?.[String(target.version)] ?? traffic.newestFirst?.[place] ?? 0,
+/** Relative weights by target, newest first; all of them zero means: nothing that has weight can serve. */
+function weigh(traffic: EndpointSpec['traffic'], targets: readonly Choice[]): number[] {
+  const usable = targets.filter(({ unusable }) => !unusable);
+  if (traffic.mode === 'weighted') {
+    const { weights, newestFirst } = traffic;
+    return targets.map((target) =>
+      target.unusable ? 0 : (weights?.[String(target.version)] ?? newestFirst?.[usable.indexOf(target)] ?? 0),
     );
-  const newest = targets.find(({ wanted }) => wanted);
+  }
+  const newest = usable.find(({ wanted }) => wanted);
   return targets.map((target) => (target === newest ? 1 : 0));
 }
+
+/** In which order several deployments of one version are considered for its one target. */
+const byWorth = (a: RoutableDeployment, b: RoutableDeployment) =>
+  Number(a.unusable) - Number(b.unusable) || Number(b.wanted) - Number(a.wanted) || (a.id < b.id ? -1 : 1);
 
 /**
  * The route of one endpoint from its ready deployments. Each version has one target: the one the spec wants, else the
@@ -56,24 +67,26 @@ function weigh(traffic: EndpointSpec['traffic'], targets: readonly (RouteTarget 
  * weight can serve, the newest that can takes all, because an answer from it is better than none.
  */
 export function buildRoute(spec: EndpointSpec, deployments: readonly RoutableDeployment[]): Route {
-  const chosen = new Map<number, RouteTarget & { wanted: boolean }>();
-  for (const deployment of [...deployments].sort(
-    (a, b) => Number(b.wanted) - Number(a.wanted) || (a.id < b.id ? -1 : 1),
-  )) {
+  const chosen = new Map<number, Choice>();
+  for (const deployment of [...deployments].sort(byWorth)) {
+    const { wanted, unusable } = deployment;
     const target = targetOf(deployment);
-    if (target && !chosen.has(deployment.version))
-      chosen.set(deployment.version, { ...target, wanted: deployment.wanted });
+    if (target && !chosen.has(deployment.version)) chosen.set(deployment.version, { ...target, wanted, unusable });
   }
   const targets = [...chosen.values()].sort((a, b) => b.version - a.version);
   const given = weigh(spec.traffic, targets);
   const sum = given.reduce((total, weight) => total + weight, 0);
-  const weights = sum > 0 ? given : targets.map((_, place) => (place === 0 ? 1 : 0));
+  const last = Math.max(
+    0,
+    targets.findIndex(({ unusable }) => !unusable),
+  );
+  const weights = sum > 0 ? given : targets.map((_, place) => (place === last ? 1 : 0));
   const total = sum > 0 ? sum : 1;
   return {
     arms: targets
       .map(({ deployment }, place) => ({ deployment, share: weights[place]! / total }))
       .filter(({ share }) => share > 0),
-    targets: targets.map(({ wanted: _, ...target }) => target),
+    targets: targets.map(({ wanted: _wanted, unusable: _unusable, ...target }) => target),
     access: spec.access.inference,
     timeoutMs: spec.limits.timeoutMs,
     maxBodyBytes: spec.limits.maxBodyBytes,

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Route } from '@perch/contracts';
 import { type Entry, planEntries, routingTableDocument } from '@perch/fleet';
-import { LOGGER, type Logger, pause } from '@perch/platform';
+import { type CounterMetric, LOGGER, type Logger, Metrics, pause } from '@perch/platform';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { EndpointsStore } from './endpoints.store.ts';
 import { type ChangedRoute, keyEntries, planRoutes, type RouteChanges, serverEntries } from './routing-table.plan.ts';
@@ -14,18 +14,25 @@ const coalesceMs = 50;
 @Injectable()
 export class RoutingTableReconcile {
   private lastPublished = 0;
+  private readonly published: CounterMetric<'outcome'>;
 
   constructor(
     private readonly transactions: Transactions,
     private readonly stores: EndpointsStore,
     @Inject(KEYS) private readonly keys: KeySource,
     @Inject(LOGGER) private readonly logger: Logger,
-  ) {}
+    metrics: Metrics,
+  ) {
+    this.published = metrics.counter('perch_routing_tables_total', 'Routing tables published, by outcome.', [
+      'outcome',
+    ]);
+  }
 
   /** The revision it published, or null when nothing changed. */
   async publish(signal?: AbortSignal): Promise<number | null> {
     await pause(this.lastPublished + coalesceMs - Date.now(), signal);
     const revision = await this.transactions.run((tx) => this.publishIn(tx));
+    this.published.add({ outcome: revision === null ? 'unchanged' : 'published' });
     if (revision !== null) this.lastPublished = Date.now();
     return revision;
   }
@@ -59,7 +66,10 @@ export class RoutingTableReconcile {
       ...((value as Route | null)?.targets ?? []).map(({ deployment }) => deployment),
     ]);
     const plan = planRoutes(changed, published, await this.stores.deployments.states(tx, ids), servers);
-    for (const { endpoint, fault } of plan.refused) this.logger.error('route refused', { endpoint, fault });
+    for (const { endpoint, fault } of plan.refused) {
+      this.published.add({ outcome: 'route_refused' });
+      this.logger.error('route refused', { endpoint, fault });
+    }
     return plan;
   }
 

@@ -88,11 +88,6 @@ describe('what a spec may say', () => {
       'preferredSizes',
     ],
     [
-      'a version policy',
-      { ...minimal, engine: { config: 'version_policy { latest { num_versions: 2 } }' } },
-      'model.maxVersions',
-    ],
-    [
       'a file name with folders',
       { ...minimal, engine: { defaultModelFilename: '../model.onnx' } },
       'engine.defaultModelFilename',

@@ -38,8 +38,6 @@ function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePa
   const tooLarge = engine.dynamicBatching?.preferredSizes?.find((size) => size > (engine.maxBatchSize ?? 0));
   if (tooLarge !== undefined && engine.maxBatchSize)
     add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
-  if (engine.config && /(^|[\s{,;])version_policy\s*[:{]/.test(engine.config))
-    add('engine.config', 'version_policy: say how many versions are served with model.maxVersions instead');
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
     add('engine.defaultModelFilename', 'wants a file name without folders');
   if (traffic.newestFirst && model.version !== undefined && traffic.newestFirst.length > 1)

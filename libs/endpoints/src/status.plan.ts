@@ -1,4 +1,4 @@
-import type { DeploymentState, EndpointSpec, EndpointStatus, Route } from '@perch/contracts';
+import type { DeploymentState, EndpointSpec, EndpointStatus } from '@perch/contracts';
 
 export interface DeploymentSight {
   version: number;
@@ -10,7 +10,8 @@ export interface DeploymentSight {
 export interface StatusFacts {
   spec: EndpointSpec;
   generation: number;
-  route: Route;
+  /** Versions that answer requests, newest first. */
+  serving: readonly number[];
   /** Versions that the rule wants, newest first. */
   wanted: readonly number[];
   deployments: readonly DeploymentSight[];
@@ -24,8 +25,8 @@ type Verdict = Pick<EndpointStatus, 'phase' | 'reason' | 'message'>;
 
 /** What an endpoint shows. */
 export function decideStatus(facts: StatusFacts): EndpointStatus {
-  const { route, generation, deployments, wanted } = facts;
-  const servingVersions = route.targets.map(({ version }) => version);
+  const { serving, generation, deployments, wanted } = facts;
+  const servingVersions = [...serving];
   const coming = deployments.filter(({ wanted: is, state }) => is && state !== 'ready').map(({ version }) => version);
   const newest = wanted[0];
   const nextVersion =

@@ -25,3 +25,18 @@ export interface KeySource {
   inferenceKeys(tx: Tx): Promise<{ id: string; hash: string; endpoints: string[] }[]>;
 }
 export const KEYS = Symbol('keys');
+
+/** What a `config.pbtxt` text decides by itself. */
+export interface ConfigSight {
+  platform: string | undefined;
+  maxBatchSize: number | undefined;
+  declaresInputs: boolean;
+  declaresOutputs: boolean;
+  hasVersionPolicy: boolean;
+}
+
+/** Reads `config.pbtxt` texts as Triton does. Throws `invalid` that names `thing`, line and column of the first fault. */
+export interface ConfigTexts {
+  read(text: string, thing: string): ConfigSight;
+}
+export const CONFIG_TEXTS = Symbol('config texts');

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { AppError, documentSchema } from '@perch/contracts';
-import { pause } from '@perch/platform';
+import { Metrics, pause } from '@perch/platform';
 import { Transactions, type Tx, Wakeups } from '@perch/platform/database';
 import { decideAnswer, type Follower, type Head } from './document.plan.ts';
 import { DocumentStore, documentChannel } from './document.store.ts';
@@ -22,6 +22,7 @@ const firstDocumentMs = 2_000;
 export class DocumentSource implements BeforeApplicationShutdown {
   private readonly stopped = new AbortController();
   private readonly waiting = new Map<string, Set<() => void>>();
+  private readonly polls = new Set<Promise<PolledDocument>>();
   private listening = false;
 
   constructor(
@@ -29,21 +30,39 @@ export class DocumentSource implements BeforeApplicationShutdown {
     private readonly store: DocumentStore,
     private readonly installation: Installation,
     private readonly wakeups: Wakeups,
-  ) {}
+    metrics: Metrics,
+  ) {
+    metrics.collected('gauge', 'perch_waiting_followers', 'Long polls that wait for a document.', ['document'], () =>
+      ['routing-table', 'server'].map((document) => ({ labels: { document }, value: this.waitingFor(document) })),
+    );
+  }
 
-  /** How many polls wait here now. */
-  get waitingFollowers(): number {
-    return [...this.waiting.values()].reduce((sum, waiters) => sum + waiters.size, 0);
+  /** How many polls wait here now for documents of one kind. */
+  waitingFor(kind: string): number {
+    const ids = [...this.waiting.keys()].filter((id) => id === kind || id.startsWith(`${kind}/`));
+    return ids.reduce((sum, id) => sum + this.waiting.get(id)!.size, 0);
   }
 
   /** Ends the polls that wait, so that stopping does not take as long as they may. */
-  beforeApplicationShutdown(): void {
+  async beforeApplicationShutdown(): Promise<void> {
     this.stopped.abort();
     this.wake('*');
+    await Promise.allSettled(this.polls);
+  }
+
+  /** The program stops: whoever is answered now should not keep its connection for another poll. */
+  get stopping(): boolean {
+    return this.stopped.signal.aborted;
   }
 
   /** `waitMs` 0 answers at once. A follower that holds what was never given starts a new lineage and gets that. */
   async poll(id: string, follower: Follower, waitMs: number, signal?: AbortSignal): Promise<PolledDocument> {
+    const polling = this.follow(id, follower, waitMs, signal).finally(() => this.polls.delete(polling));
+    this.polls.add(polling);
+    return polling;
+  }
+
+  private async follow(id: string, follower: Follower, waitMs: number, signal?: AbortSignal): Promise<PolledDocument> {
     const deadline = Date.now() + Math.max(waitMs, follower.after === null ? firstDocumentMs : 0);
     for (let rotations = 0; ; ) {
       const turn = this.nextTurn(id);

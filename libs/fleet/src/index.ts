@@ -17,7 +17,7 @@ export {
 } from './placement.plan.ts';
 export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
 export { unloadObstacle } from './router.decide.ts';
-export { RouterService } from './router.service.ts';
+export { RouterService, routerLiveMs } from './router.service.ts';
 export { ServerService } from './server.service.ts';
 export { type Presence, ServerStore } from './server.store.ts';
 export { SweepReconcile } from './sweep.reconcile.ts';

@@ -34,7 +34,7 @@ export interface PlacementPlan {
  * Which servers are to hold which deployments. `servers`: those of the pool, without lost ones. Moves as little as can
  * be: what is placed stays, except on servers that are not among `servers` and on surplus ones, and even those are left
  * only when enough others are ready: a lost server may still answer, and is better than none. New replicas go to live
- * servers: first those that hold the same model anyway, then those with the fewest models, then by id.
+ * servers: first those it is just leaving, then those that hold the same model anyway, then those with the fewest models, then by id.
  */
 export function planPlacement(
   deployments: readonly PlannedDeployment[],
@@ -44,6 +44,9 @@ export function planPlacement(
   const load = new Map(servers.map(({ id, models }) => [id, models]));
   const plan: PlacementPlan = { add: [], leave: [], short: new Map() };
   const holds = new Set(current.map(({ server, tritonModel }) => `${server} ${tritonModel}`));
+  const own = new Set(current.map(({ server, deployment }) => `${server} ${deployment}`));
+  const worthOf = (server: string, { id, tritonModel }: PlannedDeployment) =>
+    own.has(`${server} ${id}`) ? 2 : holds.has(`${server} ${tritonModel}`) ? 1 : 0;
   for (const deployment of deployments) {
     const placed = current.filter((placement) => placement.deployment === deployment.id && !placement.leaving);
     const usable = placed.filter(({ server }) => load.has(server));
@@ -51,8 +54,8 @@ export function planPlacement(
     const kept = new Set(keep.map(({ server }) => server));
     const free = servers
       .filter(({ id, presence }) => presence === 'live' && !usable.some(({ server }) => server === id))
-      .map(({ id }) => ({ id, load: load.get(id)!, holds: holds.has(`${id} ${deployment.tritonModel}`) }))
-      .sort((a, b) => Number(b.holds) - Number(a.holds) || a.load - b.load || (a.id < b.id ? -1 : 1))
+      .map(({ id }) => ({ id, load: load.get(id)!, holds: worthOf(id, deployment) }))
+      .sort((a, b) => b.holds - a.holds || a.load - b.load || (a.id < b.id ? -1 : 1))
       .slice(0, deployment.replicas - keep.length);
     for (const { id } of free) {
       plan.add.push({ deployment: deployment.id, server: id });

@@ -173,6 +173,15 @@ export class PlacementStore {
     return rows.map((row) => row.endpoint);
   }
 
+  async endpointsOf(tx: Tx, deployments: readonly string[]): Promise<string[]> {
+    if (deployments.length === 0) return [];
+    const rows: { endpoint: string }[] = await tx.query(
+      'select distinct endpoint from placements where deployment_id::text = any($1)',
+      [deployments],
+    );
+    return rows.map((row) => row.endpoint);
+  }
+
   async endpointsLeaving(tx: Tx): Promise<string[]> {
     const rows: { endpoint: string }[] = await tx.query(
       `select distinct endpoint from placements where state = 'leaving' order by 1`,

@@ -15,7 +15,8 @@ import { FleetStore } from './fleet.store.ts';
 import { hashToken } from './token.ts';
 import { work } from './work.ts';
 
-const liveMs = 10_000;
+/** A router without a word for so long is not counted, and its problems are not heard. */
+export const routerLiveMs = 10_000;
 
 /** What routers ask and report, and what people see of them. */
 @Injectable()
@@ -58,9 +59,13 @@ export class RouterService {
       return { needReport: known.report_hash !== hash || known.boot_id !== bootId };
     }
     await this.transactions.run(async (tx) => {
-      await this.stores.routers.beat(tx, id);
+      const before = await this.stores.routers.beat(tx, id);
       await this.stores.routers.saveReport(tx, id, bootId, hash, report);
-      await this.wakeLeaving(tx);
+      const changed = changedKeys(before.report?.problems ?? {}, report.problems);
+      await this.wake(tx, [
+        ...(await this.stores.placements.endpointsLeaving(tx)),
+        ...(await this.stores.placements.endpointsOf(tx, changed)),
+      ]);
     });
     return { needReport: false };
   }
@@ -70,7 +75,7 @@ export class RouterService {
     return rows.map((row) => ({
       id: row.id,
       name: row.name,
-      live: Number(row.quiet_ms) < liveMs,
+      live: Number(row.quiet_ms) < routerLiveMs,
       lastSeenAt: row.last_seen_at.toISOString(),
       lineage: row.report?.lineage ?? null,
       revision: row.report?.revision ?? null,
@@ -86,13 +91,12 @@ export class RouterService {
       const known = /^[0-9a-f-]{36}$/.test(id) && (await this.stores.routers.forget(tx, id));
       if (!known) throw new AppError('not_found', `router ${id} does not exist; "perch fleet routers" shows them`);
       await this.changes.record(tx, actor, 'router.forget', id, {});
-      await this.wakeLeaving(tx);
+      await this.wake(tx, await this.stores.placements.endpointsLeaving(tx));
     });
   }
 
-  private async wakeLeaving(tx: Tx): Promise<void> {
-    for (const endpoint of await this.stores.placements.endpointsLeaving(tx))
-      await this.workStore.enqueue(tx, work.endpoint, endpoint);
+  private async wake(tx: Tx, endpoints: readonly string[]): Promise<void> {
+    for (const endpoint of [...new Set(endpoints)].sort()) await this.workStore.enqueue(tx, work.endpoint, endpoint);
   }
 
   /** Which of these hashes the table names as files of a version: a router may ask for no others. */
@@ -101,3 +105,6 @@ export class RouterService {
     return this.stores.documents.hashesIn(this.transactions.manager, routingTableDocument, path, hashes);
   }
 }
+
+const changedKeys = (before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]);

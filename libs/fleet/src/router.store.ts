@@ -31,9 +31,9 @@ export class RouterStore {
     return row;
   }
 
-  async beat(tx: Tx, id: string): Promise<Pick<RouterRow, 'report_hash' | 'boot_id'>> {
+  async beat(tx: Tx, id: string): Promise<Pick<RouterRow, 'report_hash' | 'boot_id' | 'report'>> {
     const [row] = await tx
-      .query('update routers set last_seen_at = now() where id = $1 returning report_hash, boot_id', [id])
+      .query('update routers set last_seen_at = now() where id = $1 returning report_hash, boot_id, report', [id])
       .then(([rows]) => rows);
     return row;
   }
@@ -51,6 +51,18 @@ export class RouterStore {
     return tx.query(
       `select ${columns} from routers r cross join installation i where r.forgotten_at is null order by r.name, r.id`,
     );
+  }
+
+  /** What routers that were heard of within `liveMs` say they cannot serve, by deployment. */
+  async problems(tx: Tx, liveMs: number): Promise<Map<string, string>> {
+    const rows: { deployment: string; name: string; words: string }[] = await tx.query(
+      `select p.key as deployment, r.name, p.value as words from routers r cross join installation i,
+         jsonb_each_text(r.report -> 'problems') p
+       where r.forgotten_at is null and now() - greatest(r.last_seen_at, i.watching_since) < $1 * interval '1 millisecond'
+       order by r.name desc`,
+      [liveMs],
+    );
+    return new Map(rows.map(({ deployment, name, words }) => [deployment, `router ${name}: ${words}`]));
   }
 
   async forget(tx: Tx, id: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import { AppError } from '@perch/contracts';
+import { AppError, type DesiredAnswer, type RoutingTableAnswer } from '@perch/contracts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { bearerOf } from '../admin-api/key.guard.ts';
@@ -31,9 +31,21 @@ export type Follow = z.output<typeof follow>;
 
 export const followerOf = ({ after, lineage }: Follow) => ({ after: after ?? null, lineage: lineage ?? null });
 
-/** The answer of a long poll: the document, or 304 when there is nothing new. */
-export function answerPoll<T extends object>(reply: FastifyReply, answer: T | null): T | undefined {
-  if (answer !== null) return answer;
-  reply.code(304);
-  return undefined;
+/**
+ * The answer of a long poll: the document with its revision as ETag, or 304 when there is nothing new. `stopping`: the
+ * caller should not keep the connection, for the program waits for connections to end.
+ */
+export function answerPoll<T extends DesiredAnswer | RoutingTableAnswer>(
+  reply: FastifyReply,
+  answer: T | null,
+  stopping: boolean,
+): T | undefined {
+  if (stopping) reply.header('connection', 'close');
+  if (answer === null) {
+    reply.code(304);
+    return undefined;
+  }
+  const { lineage, revision } = answer.kind === 'whole' ? answer.document : answer;
+  reply.header('etag', `"${lineage}.${revision}"`);
+  return answer;
 }

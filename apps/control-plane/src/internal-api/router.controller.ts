@@ -1,12 +1,15 @@
 import { Body, Controller, Get, Param, Put, Query, Res } from '@nestjs/common';
 import { AppError, type RouterReport, routerReport } from '@perch/contracts';
-import { RouterService } from '@perch/fleet';
+import { DocumentSource, RouterService } from '@perch/fleet';
 import type { FastifyReply } from 'fastify';
 import { answerPoll, Bearer, type Follow, follow, followerOf, Gone } from './caller.ts';
 
 @Controller('internal/v1')
 export class RouterController {
-  constructor(private readonly routers: RouterService) {}
+  constructor(
+    private readonly routers: RouterService,
+    private readonly documents: DocumentSource,
+  ) {}
 
   @Get('routing-table')
   async table(
@@ -16,7 +19,8 @@ export class RouterController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     await this.routers.authenticate(token);
-    return answerPoll(reply, await this.routers.tableFor(followerOf(query), query.wait * 1_000, gone));
+    const answer = await this.routers.tableFor(followerOf(query), query.wait * 1_000, gone);
+    return answerPoll(reply, answer, this.documents.stopping);
   }
 
   @Put('routers/:id/report')

@@ -1,12 +1,15 @@
 import { Body, Controller, Get, Param, Put, Query, Res } from '@nestjs/common';
 import { AppError, type ObservedReport, observedReport } from '@perch/contracts';
-import { ServerService } from '@perch/fleet';
+import { DocumentSource, ServerService } from '@perch/fleet';
 import type { FastifyReply } from 'fastify';
 import { answerPoll, Bearer, type Follow, follow, followerOf, Gone } from './caller.ts';
 
 @Controller('internal/v1/servers/:id')
 export class ServerController {
-  constructor(private readonly servers: ServerService) {}
+  constructor(
+    private readonly servers: ServerService,
+    private readonly documents: DocumentSource,
+  ) {}
 
   @Get('desired')
   async desired(
@@ -17,7 +20,8 @@ export class ServerController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ) {
     await this.requireOwn(token, id);
-    return answerPoll(reply, await this.servers.desiredFor(id, followerOf(query), query.wait * 1_000, gone));
+    const answer = await this.servers.desiredFor(id, followerOf(query), query.wait * 1_000, gone);
+    return answerPoll(reply, answer, this.documents.stopping);
   }
 
   @Put('observed')
