@@ -3,7 +3,7 @@
  * changed. Starts with Node's built-ins only, so that one command works on a fresh clone.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,18 +20,37 @@ function installed() {
   );
 }
 
-/** Two commands in one clone at once: the second waits for the first. A lock of over ten minutes is left over. */
+const isAlive = (pid) => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+};
+
+/** Whether the process that made the lock is gone; one that had no time to write its number is given ten seconds. */
+function isLeftOver(lock) {
+  const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+  try {
+    return !isAlive(Number(readFileSync(join(lock, 'pid'), 'utf8')));
+  } catch {
+    return age > 10_000;
+  }
+}
+
+/** Two commands in one clone at once: the second waits for the first. */
 function withLock(work) {
   const lock = join(root, '.perch-install.lock');
   for (;;) {
     try {
       mkdirSync(lock);
+      writeFileSync(join(lock, 'pid'), String(process.pid));
       break;
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
-      const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
-      if (Date.now() - since > 600_000) rmSync(lock, { recursive: true, force: true });
-      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+      if (isLeftOver(lock)) rmSync(lock, { recursive: true, force: true });
+      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
     }
   }
   try {
@@ -67,6 +86,7 @@ export function ensureInstalled() {
 
 export function ensureBuilt() {
   ensureInstalled();
-  const status = run(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: ['ignore', 2, 2] });
+  // Nobody may read a file while another command writes it.
+  const status = withLock(() => run(process.execPath, [join(root, 'scripts/build.mjs')], { stdio: ['ignore', 2, 2] }));
   if (status !== 0) process.exit(status);
 }
