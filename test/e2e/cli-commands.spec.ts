@@ -5,6 +5,7 @@ import type { Endpoint, Version } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { scaleModel } from '../support/onnx.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { Person, type Up, until } from './cli-stack.ts';
 
 let person: Person;
@@ -150,6 +151,20 @@ describe('specifications', () => {
   });
 });
 
+describe('a database of their own', () => {
+  it('is brought up to date, said to be, and taken back by one step', async () => {
+    const database = await createTestDatabase({ migrated: false });
+    const migrate = (...args: string[]) => run('migrate', '--postgres', database.url, ...args);
+    expect(await migrate()).toMatchObject({ code: 0, out: expect.stringMatching(/^Done: .*Add/) });
+    expect(await migrate()).toMatchObject({ code: 0, out: 'The database is up to date.\n' });
+    expect((await migrate('--down')).code).toBe(0);
+    expect((await migrate()).out).toMatch(/^Done: \w+\.$/m);
+    await database.drop();
+    expect((await run('migrate', '--postgres', 'postgres://nobody:x@127.0.0.1:1/none')).code).toBe(1);
+    expect((await run('migrate')).code).toBe(2);
+  });
+});
+
 describe('who may do what', () => {
   it('keys: each role as far as it goes, and no further once revoked', async () => {
     const key = await person.json<{ id: string; secret: string }>(
@@ -193,6 +208,16 @@ describe('who may do what', () => {
 });
 
 describe('what goes wrong', () => {
+  it('a corrupt model fails in the words of the model server, and the old version goes on', async () => {
+    await write('corrupt.onnx', Buffer.concat([scaleModel(3).subarray(0, 60), Buffer.alloc(40, 255)]));
+    const ran = await run('model', 'upload', 'nlp/scale', 'corrupt.onnx', '--publish', '--wait');
+    expect(ran.code).toBe(1);
+    expect(ran.err).toMatch(/nlp\/scale@3.*text\/scale|text\/scale.*nlp\/scale@3|failed on endpoint text\/scale/);
+    expect((await run('endpoint', 'infer', 'text/scale', '--json', ones)).out).toContain('[[2,2,2,2]]');
+    const shown = await person.json<Endpoint>('endpoint', 'show', 'text/scale');
+    expect(shown.deployments.find(({ version }) => version === 3)).toMatchObject({ state: 'failed' });
+    await run('model', 'archive', 'nlp/scale@3');
+  });
   it.each([
     [['model', 'show', 'nlp/none'], 3, 'nlp/none'],
     [['model', 'publish', 'nlp/scale@99'], 3, '99'],

@@ -1,6 +1,7 @@
 import { AppError } from '@perch/contracts';
 import type { AdminClient } from './admin.client.ts';
 import { type CliSettings, readSettings } from './cli.config.ts';
+import { colorsFor } from './color.ts';
 import { type Context, ContextStore } from './context.store.ts';
 import { type Output, outputs } from './output.ts';
 
@@ -33,7 +34,8 @@ export class Invocation {
 
   /** Words for a person beside the result. */
   note(sentence: string): void {
-    process.stderr.write(`${sentence}\n`);
+    const { yellow } = colorsFor(process.stderr, this.settings.color);
+    process.stderr.write(`${sentence.replace(/^(warning|note):/, (word) => yellow(word))}\n`);
   }
   /** The same, but only where somebody watches. */
   hint(sentence: string): void {

@@ -1,4 +1,5 @@
 import { AppError, innerMessage } from '@perch/contracts';
+import { colorsFor } from './color.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { type GlobalOptions, Invocation } from './invocation.ts';
 import { renderShown, type Shown } from './output.ts';
@@ -15,11 +16,17 @@ export async function invoke(
     if (shown) process.stdout.write(`${await renderShown(shown, invocation.output)}\n`);
     return shown?.exitCode ?? 0;
   } catch (error) {
-    process.stderr.write(`${errorText(error, global)}\n`);
+    process.stderr.write(`${paint(errorText(error, global), invocation)}\n`);
     return exitCodeOf(error);
   } finally {
     await invocation?.close();
   }
+}
+
+/** The name of the program in red, where a person looks. */
+function paint(text: string, invocation: Invocation | undefined): string {
+  const { red } = colorsFor(process.stderr, invocation?.settings.color ?? false);
+  return text.replace(/^perch:/, red('perch:'));
 }
 
 /** A person reads a sentence; a program that asked for JSON reads a JSON object. Both on stderr. */
@@ -33,7 +40,8 @@ export function errorText(error: unknown, global: GlobalOptions): string {
   const lines = [`perch: ${sentence}`, ...(known ? faultLines(error) : [])];
   if (global.debug && error instanceof Error) lines.push(error.stack ?? '');
   else if (!known) lines.push('Run it again with --debug to see where; please report it.');
-  return lines.join('\n');
+  // Reasons may quote what others wrote: a terminal must not obey it.
+  return lines.join('\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
 /** Each field at fault, and each difference to what somebody else wrote, on a line of its own. */

@@ -19,7 +19,10 @@ export function guessBuiltin(source: string): Guess {
   return { builtin: 'passthrough', available: true };
 }
 
-const skeleton = `import { defineProcessing, float32 } from '@perch/processing';
+/** The package that modules of users import; this program does not. */
+const sdk = '@perch/processing';
+
+const skeleton = `import { defineProcessing, float32 } from '${sdk}';
 
 export default defineProcessing({
   /** Once per version and worker: open the files of the version here (ClearML: load). */

@@ -1,5 +1,6 @@
 import { type Actor, AppError, type InstallationStatus, type Router, type Server } from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
+import { colorsFor } from '../color.ts';
 import { diagnose, type Facts, type Health } from '../doctor.decide.ts';
 import { type Shown, tableText } from '../output.ts';
 import type { Run } from '../verb.ts';
@@ -38,18 +39,19 @@ export const run: Run = async (invocation) => {
     servers: await tried(client.list<Server>('/servers')),
     routers: await tried(client.list<Router>('/routers')),
   };
-  return shownFindings(diagnose(facts, Date.now()));
+  return shownFindings(diagnose(facts, Date.now()), colorsFor(process.stdout, invocation.settings.color));
 };
 
-function shownFindings(findings: ReturnType<typeof diagnose>): Shown {
+function shownFindings(findings: ReturnType<typeof diagnose>, paint: ReturnType<typeof colorsFor>): Shown {
   const bad = findings.filter(({ level }) => level === 'bad').length;
   const marks = { good: 'ok', warning: 'warning', bad: 'BAD' } as const;
+  const paints: Record<string, (text: string) => string> = { ok: paint.green, warning: paint.yellow, BAD: paint.red };
   const table = () =>
     tableText(findings, [
       ['', ({ level }) => marks[level]],
       ['what', ({ what }) => what],
       ['finding', ({ finding }) => finding],
-    ]);
+    ]).replace(/^(ok|warning|BAD)(?= )/gm, (mark) => paints[mark]?.(mark) ?? mark);
   const advice = findings.filter(({ todo }) => todo).map(({ what, todo }) => `* ${what}: ${todo}`);
   const end = bad > 0 ? `${bad} ${bad === 1 ? 'thing is' : 'things are'} wrong.` : 'All is well.';
   return {
