@@ -296,6 +296,17 @@ describe('several servers', () => {
     expect(row!['token_hash']).not.toContain(second.token);
   });
 
+  it('a server that moved is found at its new address at once', async () => {
+    await world.apply(ruleSpec('text/a', 'nlp/a'));
+    await world.versions.put('nlp/a');
+    await converge();
+    const address = { http: 'elsewhere:1', grpc: 'elsewhere:2' };
+    await world.get(ServerService).observed(agent.id, { bootId: 'b2', hash: 'x', address });
+    await world.settle();
+    await router.poll();
+    expect(router.table!.servers[agent.id]).toEqual(address);
+  });
+
   it('a heartbeat asks for the whole report when it does not know the state', async () => {
     const servers = world.get(ServerService);
     expect(await servers.observed(agent.id, { bootId: 'b1', hash: 'h' })).toEqual({ needReport: true });

@@ -65,7 +65,13 @@ export const observedServer = z.object({
 export type ObservedServer = z.infer<typeof observedServer>;
 
 /** `PUT /internal/v1/servers/:id/observed`, every 2 s and at once on change; the body only on change. */
-export const observedReport = z.object({ bootId: z.string(), hash: z.string(), observed: observedServer.optional() });
+export const observedReport = z.object({
+  bootId: z.string(),
+  hash: z.string(),
+  observed: observedServer.optional(),
+  /** Where requests reach the server now (`host:port`); left out: where it said when it enrolled. */
+  address: z.object({ http: z.string().min(1), grpc: z.string().min(1) }).optional(),
+});
 export type ObservedReport = z.infer<typeof observedReport>;
 
 /** `POST /internal/v1/enrol`: a join key becomes an id and a token. `previousLineage`: whose documents the caller last followed. */

@@ -6,7 +6,7 @@ import { FleetStore } from './fleet.store.ts';
 import { Installation } from './installation.service.ts';
 import type { JoinGrant } from './join-key.source.ts';
 import { hashToken, newToken } from './token.ts';
-import { work } from './work.ts';
+import { theOnlyKey, work } from './work.ts';
 
 type ServerEnrol = Extract<Enrol, { kind: 'server' }>;
 
@@ -50,8 +50,12 @@ export class EnrolmentService {
     const id = known?.id ?? randomUUID();
     await this.stores.servers.put(tx, { id, name, pool, labels, http, grpc, tokenHash: hashToken(token) });
     await this.changes.record(tx, systemActor, 'server.enrol', id, { name, pool, http, again: known !== undefined });
+    if (known)
+      for (const endpoint of await this.stores.placements.endpointsOn(tx, id))
+        await this.workStore.enqueue(tx, work.endpoint, endpoint);
     await this.workStore.enqueue(tx, work.pool, pool);
     await this.workStore.enqueue(tx, work.server, id);
+    await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
     return { id, pool, isNew: known === undefined };
   }
 

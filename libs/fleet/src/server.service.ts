@@ -13,8 +13,9 @@ import { DocumentSource } from './document.source.ts';
 import { serverDocument } from './document.store.ts';
 import { FleetStore } from './fleet.store.ts';
 import { planObserved } from './observed.plan.ts';
+import type { Beaten } from './server.store.ts';
 import { hashToken } from './token.ts';
-import { work } from './work.ts';
+import { theOnlyKey, work } from './work.ts';
 
 /** What servers ask and report, and what people see of them. */
 @Injectable()
@@ -48,31 +49,39 @@ export class ServerService {
   }
 
   /** The heartbeat, with the state when it changed. `needReport`: send the whole state with the next one. */
-  async observed(id: string, { bootId, hash, observed }: ObservedReport): Promise<{ needReport: boolean }> {
-    if (observed) {
-      await this.transactions.run((tx) => this.take(tx, id, bootId, hash, observed));
+  async observed(id: string, report: ObservedReport): Promise<{ needReport: boolean }> {
+    const { manager } = this.transactions;
+    if (report.observed) {
+      const { observed } = report;
+      await this.transactions.run((tx) => this.take(tx, id, report, observed));
       return { needReport: false };
     }
-    const before = await this.stores.servers.beat(this.transactions.manager, id);
-    if (before.presence !== 'live') await this.cameBack(this.transactions.manager, id, before.pool);
-    return { needReport: before.observed_hash !== hash || before.boot_id !== bootId };
+    const before = await this.stores.servers.beat(manager, id);
+    await this.follow(manager, id, before, report);
+    return { needReport: before.observed_hash !== report.hash || before.boot_id !== report.bootId };
   }
 
-  private async take(tx: Tx, id: string, bootId: string, hash: string, observed: ObservedServer): Promise<void> {
+  private async take(tx: Tx, id: string, report: ObservedReport, observed: ObservedServer): Promise<void> {
     await this.stores.servers.lock(tx, id);
     const before = await this.stores.servers.beat(tx, id);
     const change = planObserved(await this.stores.servers.models(tx, id), observed);
-    await this.stores.servers.saveObserved(tx, id, bootId, hash, observed);
+    await this.stores.servers.saveObserved(tx, id, report.bootId, report.hash, observed);
     await this.stores.servers.saveModels(tx, id, change.changed, change.gone);
     await this.stores.placements.markProved(tx, id, change.proved, change.broken);
     const touched = [...change.changed.map(({ name }) => name), ...change.gone];
     if (touched.length > 0) await this.wake(tx, await this.stores.placements.endpointsOn(tx, id, touched));
-    if (before.presence !== 'live') await this.cameBack(tx, id, before.pool);
+    await this.follow(tx, id, before, report);
   }
 
-  private async cameBack(tx: Tx, id: string, pool: string): Promise<void> {
-    await this.wake(tx, await this.stores.placements.endpointsOn(tx, id));
-    await this.workStore.enqueue(tx, work.pool, pool);
+  /** What a word from a server means beside its state: it is back, or it is somewhere else. */
+  private async follow(tx: Tx, id: string, before: Beaten, { address }: ObservedReport): Promise<void> {
+    if (before.presence !== 'live') {
+      await this.wake(tx, await this.stores.placements.endpointsOn(tx, id));
+      await this.workStore.enqueue(tx, work.pool, before.pool);
+    }
+    if (!address || (address.http === before.http && address.grpc === before.grpc)) return;
+    await this.stores.servers.move(tx, id, address);
+    await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
   }
 
   private async wake(tx: Tx, endpoints: readonly string[]): Promise<void> {

@@ -29,6 +29,9 @@ export interface NewServer {
   tokenHash: string;
 }
 
+/** A server as it was before its last word. */
+export type Beaten = Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool' | 'http' | 'grpc'>;
+
 const columns = `s.id, s.name, s.pool, s.labels, s.http, s.grpc, s.presence, s.boot_id, s.observed_hash, s.last_seen_at`;
 
 /** The only SQL for servers and what they reported. */
@@ -61,15 +64,19 @@ export class ServerStore {
   }
 
   /** The heartbeat. Answers the presence before it and the state's hash that we hold. */
-  async beat(tx: Tx, id: string): Promise<Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool'>> {
+  async beat(tx: Tx, id: string): Promise<Beaten> {
     const [row] = await tx
       .query(
         `update servers s set last_seen_at = now(), presence = 'live' from servers old
-       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool`,
+       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool, old.http, old.grpc`,
         [id],
       )
       .then(([rows]) => rows);
     return row;
+  }
+
+  async move(tx: Tx, id: string, { http, grpc }: Pick<ServerRow, 'http' | 'grpc'>): Promise<void> {
+    await tx.query('update servers set http = $2, grpc = $3 where id = $1', [id, http, grpc]);
   }
 
   async lock(tx: Tx, id: string): Promise<void> {
