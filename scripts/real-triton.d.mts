@@ -18,6 +18,8 @@ export interface TritonCommandOptions {
   metricsPort: number;
   id?: string;
   tools?: string;
+  /** Further flags, e.g. `--disable-auto-complete-config`: complete configurations then load a second faster. */
+  extra?: string[];
 }
 
 export function toolsFolder(env?: Record<string, string | undefined>): string;

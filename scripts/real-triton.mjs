@@ -95,7 +95,8 @@ function backendFolder(tools, manifest) {
 export function findTriton(options = {}) {
   const tools = options.tools ?? toolsFolder();
   const file = manifestFile(tools);
-  if (!existsSync(file)) return { found: false, reason: `not installed in ${tritonFolder(tools)}; run: ${installCommand}` };
+  if (!existsSync(file))
+    return { found: false, reason: `not installed in ${tritonFolder(tools)}; run: ${installCommand}` };
   const manifest = JSON.parse(readFileSync(file, 'utf8'));
   if (manifest.venv !== venvName) return { found: false, reason: `an older installation; run: ${installCommand}` };
   const reason = fault(manifest);
@@ -106,16 +107,16 @@ export function findTriton(options = {}) {
 
 /**
  * How to start one server: command, arguments and environment. Ports must be free ones; the repository must exist.
- * Throws when Triton is not installed.
+ * `extra`: further flags of the server. Throws when Triton is not installed.
  */
-export function tritonCommand({ repository, httpPort, grpcPort, metricsPort, id = 'triton', tools }) {
+export function tritonCommand({ repository, httpPort, grpcPort, metricsPort, id = 'triton', tools, extra = [] }) {
   const found = findTriton({ tools });
   if (!found.found) throw new Error(`no real Triton: ${found.reason}`);
   const values = { repository, httpPort, grpcPort, metricsPort, id, backends: found.backends, caches: found.caches };
   const fill = (text) => text.replace(/\{(\w+)\}/g, (_all, name) => String(values[name]));
   const { PATH, LD_LIBRARY_PATH } = found.env;
   const env = { ...process.env, LD_LIBRARY_PATH, PATH: `${PATH}:${process.env.PATH ?? ''}` };
-  return { command: found.command, args: found.args.map(fill), env };
+  return { command: found.command, args: [...found.args.map(fill), ...extra], env };
 }
 
 function createVenv(folder, say) {
@@ -137,20 +138,35 @@ function writeManifest(tools) {
   const venv = join(folder, venvName);
   const python = join(venv, 'bin/python');
   const [site, libraries] = JSON.parse(
-    output(python, ['-c', 'import json, sysconfig as s; print(json.dumps([s.get_path("purelib"), s.get_config_var("LIBDIR")]))']),
+    output(python, [
+      '-c',
+      'import json, sysconfig as s; print(json.dumps([s.get_path("purelib"), s.get_config_var("LIBDIR")]))',
+    ]),
   );
   const server = join(site, 'pytriton/tritonserver');
   const command = join(server, 'bin/tritonserver');
   chmodSync(command, 0o755);
   const env = { PATH: join(venv, 'bin'), LD_LIBRARY_PATH: `${join(site, 'nvidia_pytriton.libs')}:${libraries}` };
-  const manifest = { schema: 1, version, venv: venvName, command, args, env, python, server, caches: join(server, 'caches') };
+  const manifest = {
+    schema: 1,
+    version,
+    venv: venvName,
+    command,
+    args,
+    env,
+    python,
+    server,
+    caches: join(server, 'caches'),
+  };
   manifest.backends = backendFolder(tools, manifest);
   for (const binary of [command, join(manifest.backends, 'python/triton_python_backend_stub')]) {
     const missing = output('ldd', [binary], { env: { ...process.env, LD_LIBRARY_PATH: env.LD_LIBRARY_PATH } })
       .split('\n')
       .filter((line) => line.includes('not found'));
     if (missing.length > 0)
-      throw new Error(`${binary} lacks libraries (${missing.map((line) => line.trim()).join('; ')}): apt-get install libpython3.11`);
+      throw new Error(
+        `${binary} lacks libraries (${missing.map((line) => line.trim()).join('; ')}): apt-get install libpython3.11`,
+      );
   }
   const staging = `${manifestFile(tools)}.${process.pid}`;
   writeFileSync(staging, `${JSON.stringify(manifest, null, 2)}\n`);

@@ -160,9 +160,12 @@ export function tritonContract(name: string, start: () => Promise<ModelServer>):
         ['gRPC raw', grpc],
       ];
 
+      // Together, because a load on a real Triton is mostly waiting.
       beforeAll(async () => {
-        await scale('scale', 3);
-        await load('adder', { versions: { 1: addModel() } });
+        const identities = (['BYTES', 'INT64', 'BOOL', 'UINT8', 'FP64', 'FP16'] as const).map((datatype) =>
+          load(`identity-${datatype.toLowerCase()}`, { versions: { 1: identityModel(datatype) } }),
+        );
+        await Promise.all([scale('scale', 3), load('adder', { versions: { 1: addModel() } }), ...identities]);
       });
 
       it('answers JSON with JSON, and echoes the id', async () => {
@@ -240,7 +243,6 @@ export function tritonContract(name: string, start: () => Promise<ModelServer>):
         ['FP16', undefined, new Uint8Array([0, 0x3c, 0, 0x40])],
       ] as const)('keeps %s as it is', async (datatype, data, bytes) => {
         const model = `identity-${datatype.toLowerCase()}`;
-        await load(model, { versions: { 1: identityModel(datatype) } });
         const inputs = [{ name: 'x', datatype, shape: [1, 2], bytes }];
         for (const [, transport] of transports) {
           const answer = await transport.infer(server, { modelName: model, inputs }, { timeoutMs });
@@ -258,9 +260,9 @@ export function tritonContract(name: string, start: () => Promise<ModelServer>):
 
     describe('requests it refuses', () => {
       beforeAll(async () => {
-        await scale('strict', 1);
-        await load('strict-pair', { versions: { 1: addModel() } });
-        await load('strict-table', { versions: { 1: gatherModel() } });
+        const pair = load('strict-pair', { versions: { 1: addModel() } });
+        const table = load('strict-table', { versions: { 1: gatherModel() } });
+        await Promise.all([scale('strict', 1), pair, table]);
       });
 
       it.each<[string, string, unknown, number, RegExp]>([
@@ -621,6 +623,21 @@ export function tritonContract(name: string, start: () => Promise<ModelServer>):
             soon,
           )
           .toBe(false);
+      });
+    });
+
+    describe('a crash', () => {
+      it('is told as a lost connection, and the server that comes back holds nothing until it is told to load', async () => {
+        await scale('before-crash', 2);
+        await server.stop('SIGKILL');
+        const fault = await faultOf(control.index());
+        expect(fault.kind).toBe('connection');
+        expect(fault.message).toContain(server.grpc);
+        await server.restart();
+        await expect.poll(() => control.live().catch(() => false), soon).toBe(true);
+        expect(await entry('before-crash')).toEqual({ name: 'before-crash', version: '', state: '', reason: '' });
+        await control.load('before-crash', { timeoutMs });
+        expect((await inferJson('before-crash', x([1, 2, 3, 4], [1, 4]))).status).toBe(200);
       });
     });
   });
