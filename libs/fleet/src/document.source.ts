@@ -1,4 +1,4 @@
-import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { AppError, documentSchema } from '@perch/contracts';
 import { Metrics, pause } from '@perch/platform';
 import { Transactions, type Tx, Wakeups } from '@perch/platform/database';
@@ -19,11 +19,10 @@ const firstDocumentMs = 2_000;
 
 /** Long polls on published documents, woken by NOTIFY. */
 @Injectable()
-export class DocumentSource implements BeforeApplicationShutdown {
+export class DocumentSource implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly stopped = new AbortController();
   private readonly waiting = new Map<string, Set<() => void>>();
   private readonly polls = new Set<Promise<PolledDocument>>();
-  private listening = false;
 
   constructor(
     private readonly transactions: Transactions,
@@ -41,6 +40,11 @@ export class DocumentSource implements BeforeApplicationShutdown {
   waitingFor(kind: string): number {
     const ids = [...this.waiting.keys()].filter((id) => id === kind || id.startsWith(`${kind}/`));
     return ids.reduce((sum, id) => sum + this.waiting.get(id)!.size, 0);
+  }
+
+  /** Before the first poll, so that none waits for a notification that came too early. */
+  onApplicationBootstrap(): void {
+    this.wakeups.on(documentChannel, (changed) => this.wake(changed));
   }
 
   /** Ends the polls that wait, so that stopping does not take as long as they may. */
@@ -121,10 +125,6 @@ export class DocumentSource implements BeforeApplicationShutdown {
   }
 
   private nextTurn(id: string): { come: Promise<void>; leave: () => void } {
-    if (!this.listening) {
-      this.listening = true;
-      this.wakeups.on(documentChannel, (changed) => this.wake(changed));
-    }
     const waiters = this.waiting.get(id) ?? new Set();
     this.waiting.set(id, waiters);
     let wake: () => void = () => undefined;
