@@ -143,6 +143,7 @@ describe('specifications', () => {
   it('of two writers one is told what the other wrote', async () => {
     const stale = await run('endpoint', 'update', 'b', '--timeout', '9s', '--if-generation', '1');
     expect(stale.code).toBe(4);
+    expect(stale.err).toMatch(/somebody changed it[\s\S]*you: limits\.timeoutMs: 60000 -> 9000/);
     expect(await run('endpoint', 'add', 'b', '--model', 'nlp/scale')).toMatchObject({
       code: 4,
       err: expect.stringContaining('b'),

@@ -8,11 +8,17 @@ describe('how an error is told', () => {
   });
   it('names every further field at fault, and what another writer wrote', () => {
     const errors = ['a', 'b', 'c', 'd'].map((path) => ({ path, message: 'is wrong' }));
-    const changes = [{ path: 'limits.timeoutMs', before: 1, after: 2 }];
-    expect(errorText(new AppError('conflict', 'no', { details: { errors, changes } }), {}).split('\n')).toEqual([
+    const yours = [{ path: 'limits.timeoutMs', before: 1, after: 2 }];
+    const theirs = [{ path: 'description', before: 'a', after: undefined }];
+    expect(
+      errorText(new AppError('conflict', 'no', { details: { errors, yours, theirs, changedBy: 'ann' } }), {}).split(
+        '\n',
+      ),
+    ).toEqual([
       'perch: no',
       '  d: is wrong',
-      '  limits.timeoutMs: there 1, here 2',
+      '  ann: description: "a" -> (nothing)',
+      '  you: limits.timeoutMs: 1 -> 2',
     ]);
   });
   it('is an object for a program', () => {

@@ -1,4 +1,4 @@
-import { AppError, innerMessage } from '@perch/contracts';
+import { AppError, innerMessage, type SpecChange } from '@perch/contracts';
 import { colorsFor } from './color.ts';
 import { exitCodeOf } from './exit-code.ts';
 import { type GlobalOptions, Invocation } from './invocation.ts';
@@ -44,12 +44,21 @@ export function errorText(error: unknown, global: GlobalOptions): string {
   return lines.join('\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }
 
-/** Each field at fault, and each difference to what somebody else wrote, on a line of its own. */
-function faultLines(error: AppError): string[] {
-  const { errors, changes } = (error.details ?? {}) as Record<string, unknown>;
-  const faults = (Array.isArray(errors) ? errors : []).slice(3).map(({ path, message }) => `  ${path}: ${message}`);
-  const differences = (Array.isArray(changes) ? changes : []).map(
-    ({ path, before, after }) => `  ${path}: there ${JSON.stringify(before)}, here ${JSON.stringify(after)}`,
-  );
-  return [...faults, ...differences];
+interface Faults {
+  errors?: { path: string; message: string }[];
+  /** Of two writers: what each of them changed, since the generation that this one saw. */
+  yours?: SpecChange[];
+  theirs?: SpecChange[];
+  changedBy?: string | null;
 }
+
+/** Each further field at fault, and what two writers wrote, on a line of its own. */
+function faultLines(error: AppError): string[] {
+  const { errors = [], yours = [], theirs = [], changedBy } = (error.details ?? {}) as Faults;
+  const faults = errors.slice(3).map(({ path, message }) => `  ${path}: ${message}`);
+  const side = (who: string, changes: SpecChange[]) =>
+    changes.map(({ path, before, after }) => `  ${who}: ${path}: ${shown(before)} -> ${shown(after)}`);
+  return [...faults, ...side(changedBy ?? 'they', theirs), ...side('you', yours)];
+}
+
+const shown = (value: unknown) => (value === undefined ? '(nothing)' : JSON.stringify(value));
