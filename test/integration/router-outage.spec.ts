@@ -20,6 +20,9 @@ describe('the router while things change and fail', () => {
   const servers = () => ({ a: at(first), b: at(second) });
   const serve = () => stand.post('/serve/scale', rows);
 
+  const metrics = async () => (await stand.send('/metrics')).text;
+  const inFlightOf = (text: string) => Number(/^perch_router_requests_in_flight (\d+)$/m.exec(text)?.[1]);
+
   beforeAll(async () => {
     [first, second] = await Promise.all([startEngine(), startEngine()]);
     for (const server of [first, second])
@@ -152,15 +155,47 @@ describe('the router while things change and fail', () => {
     await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(2, ['a'])]) } });
   });
 
-  it('answers what is in hand when it is stopped, with a last report', async () => {
-    await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a', 'b'])]) } });
+  it('answers what is in hand when it is stopped', async () => {
+    await stand.publish({ servers: { a: at(first) }, endpoints: { scale: route([scaleTarget(1, ['a'])]) } });
+    expect((await serve()).status).toBe(200);
+    process.kill(first.pid, 'SIGSTOP');
     const answers = Promise.all(Array.from({ length: 20 }, serve));
-    await until(() => true, 'sent');
-    const statuses = answers.then((all) => all.map(({ status }) => status));
-    await serve();
-    await stand.router.stop('SIGTERM');
-    expect(await statuses).toEqual(Array(20).fill(200));
+    await until(async () => inFlightOf(await metrics()) === 20, 'all in hand');
+    const stopped = stand.router.stop('SIGTERM');
+    await until(async () => (await stand.router.tail()).includes('stopping'), 'stopping');
+    process.kill(first.pid, 'SIGCONT');
+    expect((await answers).map(({ status }) => status)).toEqual(Array(20).fill(200));
+    await stopped;
     expect(stand.router.running).toBe(false);
+  });
+
+  it('reports requests that still run on a deployment its table no longer holds, until they have ended', async () => {
+    await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a'])]) } });
+    process.kill(first.pid, 'SIGSTOP');
+    const answers = Promise.all(Array.from({ length: 3 }, serve));
+    await until(async () => inFlightOf(await metrics()) === 3, 'all in hand');
+    const revision = await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(2, ['b'])]) } });
+    await stand.untilReport((report) => report.revision === revision && report.inFlight['d1'] === 3);
+    expect((await serve()).headers.get('x-perch-version')).toBe('2');
+    process.kill(first.pid, 'SIGCONT');
+    expect((await answers).map(({ status }) => status)).toEqual([200, 200, 200]);
+    await stand.untilReport(({ inFlight }) => Object.keys(inFlight).length === 0);
+  });
+
+  it('says 504 when a server does not answer in time, and ends the call when the client goes away', async () => {
+    await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a'])]) } });
+    expect((await serve()).status).toBe(200);
+    process.kill(first.pid, 'SIGSTOP');
+    const late = await stand.post('/serve/scale', rows, { 'x-request-timeout-ms': '150' });
+    expect([late.status, late.json.error.code, late.headers.get('x-perch-version')]).toEqual([504, 'timeout', '1']);
+    const leaving = new AbortController();
+    const gone = stand.send('/serve/scale', { method: 'POST', body: JSON.stringify(rows), signal: leaving.signal });
+    await until(async () => inFlightOf(await metrics()) === 1, 'in hand');
+    leaving.abort();
+    await expect(gone).rejects.toThrow();
+    await until(async () => inFlightOf(await metrics()) === 0, 'let go');
+    expect(await metrics()).toMatch(/outcome="cancelled"\} 1/);
+    process.kill(first.pid, 'SIGCONT');
   });
 });
 

@@ -16,6 +16,7 @@ export async function startAlone(config: RouterConfig, logger: Logger): Promise<
     () => [tables.state()],
     logger,
   );
+  tables.onSwap(() => control.reportSoon());
   const collect = () => [serving.snapshot()];
   await control.start();
   const { app, address } = await startServing({ config, logger, serving, control, collect });

@@ -20,6 +20,8 @@ export class ReportLoop {
   private timer: NodeJS.Timeout | undefined;
   private acceptedHash = '';
   private failing = false;
+  /** A beat waits for its turn and will tell what is true by then. */
+  private queued = false;
   private problemsSince: number | undefined;
   private current: Promise<void> = Promise.resolve();
 
@@ -43,6 +45,11 @@ export class ReportLoop {
     }, everyMs);
   }
 
+  /** Something changed that others wait for: says so at once, and not only with the next beat. */
+  soon(): void {
+    if (this.timer && !this.queued) void this.beat();
+  }
+
   /** Ends with one last report, so that a drained router leaves nothing behind. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
@@ -52,6 +59,7 @@ export class ReportLoop {
 
   /** One report; a slow one is not overtaken by the next. */
   private beat(): Promise<void> {
+    this.queued = true;
     this.current = this.current
       .then(() => this.send())
       .catch((error) => {
@@ -62,6 +70,7 @@ export class ReportLoop {
   }
 
   private async send(): Promise<void> {
+    this.queued = false;
     const { identity } = this.enrolment;
     if (!identity) return;
     const report = mergeStates(this.states());

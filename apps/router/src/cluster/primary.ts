@@ -76,7 +76,10 @@ export class RouterPrimary implements Stoppable {
   }
 
   private hear(worker: Worker, message: FromWorker): void {
-    if (message.kind === 'state') this.states.set(worker.id, message.state);
+    if (message.kind === 'state') {
+      this.states.set(worker.id, message.state);
+      this.control.reportSoon();
+    }
     if (message.kind === 'scrape') void this.answerScrape(worker, message.id);
     if (message.kind !== 'counted') return;
     const count = this.counts.get(message.id);

@@ -28,6 +28,11 @@ export class ControlSide {
     this.reports = new ReportLoop(this.client, enrolment, this.source, states, logger);
   }
 
+  /** The table in force changed: the acknowledgement is waited for. */
+  reportSoon(): void {
+    this.reports.soon();
+  }
+
   async start(): Promise<void> {
     await this.source.start();
     this.reports.start();
