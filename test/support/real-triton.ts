@@ -18,8 +18,8 @@ export interface ModelServer {
   metrics: string;
   repository: string;
   pid: number;
-  /** Resolves when the process is gone. */
-  stop(signal?: NodeJS.Signals): Promise<void>;
+  /** Resolves to the exit code when the process is gone; null when a signal ended it. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
   /** Stops (unless that has happened) and starts again on the same ports and repository. */
   restart(): Promise<void>;
   /** The last lines it wrote. */
@@ -84,14 +84,16 @@ class ServerProcess {
     await Promise.race([ready(child, () => !ended), died]);
   }
 
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const { child } = this;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    if (!child) return null;
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
     const ended = new Promise((done) => child.once('exit', done));
     child.kill(signal);
     const late = setTimeout(() => child.kill('SIGKILL'), 15_000);
     await ended;
     clearTimeout(late);
+    return child.exitCode;
   }
 
   async tail(lines = 15): Promise<string> {

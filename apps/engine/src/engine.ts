@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { mkdir } from 'node:fs/promises';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { Server, ServerResponse } from 'node:http';
+import { type AddressInfo, Server as NetServer } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import { type ListenAddress, type Logger, Metrics, nestLogger, type Stoppable } from '@perch/platform';
 import { bindGrpc, createGrpcServing, createHttpServing, stopGrpc } from '@perch/triton/server';
@@ -26,15 +26,18 @@ function listen(server: Server, at: ListenAddress): Promise<string> {
   });
 }
 
-function closeHttp(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), graceMs);
-    server.close(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
+/**
+ * Stops listening, answers what was accepted, closes each connection when it is idle, and all of them after `graceMs`.
+ * Node's own close would at once cut connections whose first request is still on its way through the socket.
+ */
+async function closeHttp(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('Connection', 'close'));
+  const sweep = setInterval(() => server.closeIdleConnections(), 100);
+  const late = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(late);
 }
 
 /** Starts the engine; resolves when all three ports listen. `close` finishes what was accepted. */
