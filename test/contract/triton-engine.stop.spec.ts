@@ -10,7 +10,7 @@ describe('stopping the engine', () => {
     try {
       await putModel(server.repository, 'busy', {
         config: 'backend: "onnxruntime" max_batch_size: 1',
-        versions: { 1: heavyModel(150) },
+        versions: { 1: heavyModel(60) },
       });
       await control.load('busy');
       const body = JSON.stringify({
