@@ -1,4 +1,5 @@
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Endpoint, Version } from '@perch/contracts';
@@ -91,6 +92,35 @@ describe('from a file to an answer', () => {
     expect(down).toMatchObject({ code: 0, out: expect.stringContaining('every hash right') });
     expect(Buffer.compare(await readFile(join(person.folder, 'down', 'big.bin')), big)).toBe(0);
   }, 240_000);
+  it('registers what lies elsewhere', async () => {
+    const server = createHttpServer((request, reply) => {
+      if (request.url !== '/model.onnx') reply.writeHead(404).end();
+      else reply.end(scaleModel(7));
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const at = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    expect((await run('model', 'upload', 'nlp/url', '--url', `${at}/model.onnx`)).out).toContain(
+      'fetched by the control plane',
+    );
+    expect(await run('model', 'upload', 'nlp/url', '--url', `${at}/none`)).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('/none'),
+    });
+    expect(await run('model', 'upload', 'nlp/url', '--url', 'gs://bucket/x')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('gs://'),
+    });
+    server.close();
+  });
+  it('moves versions through their states, and says why one cannot move', async () => {
+    for (const verb of ['publish', 'unpublish', 'archive'])
+      expect((await run('model', verb, 'nlp/url@1')).code).toBe(0);
+    expect(await run('model', 'publish', 'nlp/url@1')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('restore it first'),
+    });
+    expect((await run('model', 'restore', 'nlp/url@latest')).out).toContain('is a draft again');
+  });
   it('finds models by tag and metadata, and describes them', async () => {
     expect((await run('model', 'list', '--tag', 'prod')).out).toContain('nlp/scale');
     expect((await run('model', 'list', '--tag', 'nobody')).out).toBe('No model fits.\n');

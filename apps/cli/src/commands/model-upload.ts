@@ -50,13 +50,18 @@ export function wishOf(options: Options): { framework?: Framework; tags?: string
 }
 
 async function fromUrl(client: AdminClient, model: ModelReference, options: Options): Promise<Uploaded> {
+  if (!/^(https?|s3):\/\//.test(options['url']))
+    throw new AppError(
+      'invalid',
+      `--url: wants http(s)://… or s3://…, got "${options['url']}"; download it and give its path`,
+    );
   const body = { url: options['url'], path: options['as'], sha256: options['sha256'], ...wishOf(options) };
   const version = await client.call<Version>(`${versionsPath(model)}/from-url`, {
     method: 'POST',
     body,
     timeoutMs: 60 * 60_000,
   });
-  return { version, outcome: 'created', sentBytes: 0 };
+  return { version, outcome: 'fetched', sentBytes: 0 };
 }
 
 async function fromDisk(
@@ -84,7 +89,7 @@ export async function finish(
   const missing = tags.filter((tag) => !version.tags.includes(tag));
   if (missing.length > 0)
     version = await client.call(`${versionPath(version)}/tags`, { method: 'POST', body: { add: missing } });
-  if (outcome !== 'created' && Object.keys(describing).length > 0)
+  if (outcome !== 'created' && outcome !== 'fetched' && Object.keys(describing).length > 0)
     version = await client.call(versionPath(version), { method: 'PATCH', body: describing });
   if (options['publish'] && version.state !== 'published')
     version = await client.call<Version>(`${versionPath(version)}/publish`, { method: 'POST' });
@@ -98,6 +103,7 @@ function sentence(version: Version, outcome: Uploaded['outcome'], sentBytes: num
   const how = {
     created: `uploaded (${formatBytes(version.sizeBytes)}, ${formatBytes(sentBytes)} of them sent)`,
     resumed: `resumed and complete (${formatBytes(sentBytes)} were still to send)`,
+    fetched: `registered (${formatBytes(version.sizeBytes)}, fetched by the control plane)`,
     'already there': 'already there with exactly these bytes',
   }[outcome];
   return `${versionText(version)} is ${how}; it is ${version.state}. Model ID=${version.id}`;

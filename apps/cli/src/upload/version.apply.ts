@@ -17,8 +17,8 @@ export interface UploadWish extends Omit<CreateVersion, 'files'> {
 }
 export interface Uploaded {
   version: Version;
-  /** How it came about: newly made, gone on with after a cut, or found complete already. */
-  outcome: 'created' | 'resumed' | 'already there';
+  /** How it came about: newly made, gone on with after a cut, fetched by the control plane, or found complete already. */
+  outcome: 'created' | 'resumed' | 'fetched' | 'already there';
   sentBytes: number;
 }
 
