@@ -39,15 +39,18 @@ export class InferencePath {
     this.dispatch.chooseArm(call);
     for (;;) {
       const { arm } = call;
-      const { inputs, carry } = await arm.processing.preprocess(call.body(), contentType, call);
+      const prepared = arm.processing.preprocess(call.body(), contentType, call);
+      // most modules answer at once, and waiting for what is there costs a turn of its own
+      const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
       call.passedStage('preprocess');
       const request = { modelName: arm.target.tritonModel, inputs: namedTensors(inputs) };
       const answer = await this.dispatch.run(call, (server, options) => this.transport.infer(server, request, options));
       if (answer) {
         call.passedStage('infer');
-        const value = await arm.processing.postprocess(tensorsByName(answer), carry, call);
+        const value = arm.processing.postprocess(tensorsByName(answer), carry, call);
+        const json = value instanceof Promise ? await value : value;
         call.passedStage('postprocess');
-        return jsonReply(value, arm.replyLines);
+        return jsonReply(json, arm.replyLines);
       }
       await this.dispatch.elsewhere(call);
     }

@@ -46,7 +46,7 @@ export class Body {
     while (at < to) {
       if (!this.piece || this.used === this.wanted) this.nextPiece();
       const end = Math.min(to, at + this.wanted - this.used);
-      this.piece!.set(bytes.subarray(at, end), this.used);
+      this.piece!.set(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end), this.used);
       this.used += end - at;
       this.size += end - at;
       at = end;
@@ -56,7 +56,8 @@ export class Body {
   /** What came, in order. */
   pieces(): Buffer[] {
     if (!this.piece || this.used === 0) return this.full.slice();
-    return [...this.full, this.piece.subarray(0, this.used)];
+    const last = this.used === this.piece.length ? this.piece : this.piece.subarray(0, this.used);
+    return this.full.length === 0 ? [last] : [...this.full, last];
   }
 
   /** Gives the room back. Nobody may hold a view of it any more. */

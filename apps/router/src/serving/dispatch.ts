@@ -62,9 +62,9 @@ export class Dispatch {
    */
   async run<T>(call: Call, attempt: Attempt<T>): Promise<T | undefined> {
     const { arm } = call;
-    this.budget.countRequest(performance.now());
+    let now = performance.now();
+    this.budget.countRequest(now);
     for (;;) {
-      const now = performance.now();
       const timeoutMs = Math.ceil(call.remainingMs(now));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
@@ -75,6 +75,7 @@ export class Dispatch {
         return reply;
       } catch (error) {
         this.failed(call, arm, upstream, error);
+        now = performance.now();
       }
     }
   }
