@@ -74,6 +74,16 @@ describe('every program killed and started again', () => {
     await admin.untilServed('kill/scale', published, input);
   });
 
+  it('engine at another address: routers follow the agent there', async () => {
+    const { engine, agent } = stack;
+    await Promise.all([engine!.stop('SIGKILL'), agent.stop('SIGKILL')]);
+    for (const name of ['HTTP', 'GRPC', 'METRICS']) engine!.set(`PERCH_ENGINE_${name}`, '127.0.0.1:0');
+    await engine!.start();
+    for (const name of ['HTTP', 'GRPC']) agent.set(`PERCH_TRITON_${name}`, engine!.setting(`PERCH_ENGINE_${name}`));
+    await agent.start();
+    await admin.untilServed('kill/scale', published, input);
+  });
+
   it('all at once', async () => {
     await Promise.all(stack.programs.map((program) => program.stop('SIGKILL')));
     for (const program of [stack.controlPlane, stack.engine, stack.agent, stack.router]) await program?.start();

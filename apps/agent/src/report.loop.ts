@@ -65,9 +65,9 @@ export class ReportLoop {
       if (!observed || this.isProving(observed)) return;
       this.modelCount = Object.keys(observed.models).length;
       const hash = digestOf(observed);
-      const { bootId } = this;
+      const told = { bootId: this.bootId, hash, address: this.session.address };
       const send = (whole: boolean) =>
-        this.session.as((who) => this.client.report(who, { bootId, hash, ...(whole ? { observed } : {}) }));
+        this.session.as((who) => this.client.report(who, { ...told, ...(whole ? { observed } : {}) }));
       const needed = await send(hash !== this.told);
       if (needed) await send(true);
       this.told = hash;

@@ -20,6 +20,15 @@ export class SessionService implements BlobSource {
     private readonly store: IdentityStore,
   ) {}
 
+  /** Where requests reach the server: told with each report as well, since it may come back at another port. */
+  get address(): { http: string; grpc: string } {
+    const { config } = this;
+    return {
+      http: config.PERCH_ADVERTISE_HTTP ?? config.PERCH_TRITON_HTTP,
+      grpc: config.PERCH_ADVERTISE_GRPC ?? config.PERCH_TRITON_GRPC,
+    };
+  }
+
   /** Does `call` as this server; on `unauthenticated` once more under a new identity. */
   async as<T>(call: (who: Enrolled) => Promise<T>): Promise<T> {
     const first = this.current();
@@ -55,8 +64,7 @@ export class SessionService implements BlobSource {
       kind: 'server',
       name: config.PERCH_NAME,
       labels: config.PERCH_LABELS,
-      http: config.PERCH_ADVERTISE_HTTP ?? config.PERCH_TRITON_HTTP,
-      grpc: config.PERCH_ADVERTISE_GRPC ?? config.PERCH_TRITON_GRPC,
+      ...this.address,
       previousLineage: this.lineage,
     });
     await this.store.save(identity);
