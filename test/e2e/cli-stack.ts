@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -28,7 +28,10 @@ export class Person {
   private constructor(readonly folder: string) {}
 
   static async make(): Promise<Person> {
-    return new Person(await mkdtemp(join(tmpdir(), 'perch cli ')));
+    const folder = await mkdtemp(join(tmpdir(), 'perch cli '));
+    // As root the database runs as another user, who must get through to its own folder.
+    if (process.getuid?.() === 0) await chmod(folder, 0o711);
+    return new Person(folder);
   }
 
   private environment(extra: Record<string, string>): NodeJS.ProcessEnv {
