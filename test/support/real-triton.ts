@@ -138,7 +138,9 @@ async function answersReady(http: string, alive: () => boolean): Promise<void> {
 }
 
 /** Starts a real Triton. `repository`: an existing folder that stays; default: one of its own below the temporary folder. */
-export async function startTriton(options: { id?: string; repository?: string } = {}): Promise<ModelServer> {
+export async function startTriton(
+  options: { id?: string; repository?: string; extra?: string[] } = {},
+): Promise<ModelServer> {
   const folder = await mkdtemp(join(tmpdir(), 'perch-triton-'));
   const repository = options.repository ?? join(folder, 'models');
   await mkdir(repository, { recursive: true });
@@ -146,7 +148,14 @@ export async function startTriton(options: { id?: string; repository?: string } 
   for (let attempt = 1; ; attempt += 1) {
     const [httpPort, grpcPort, metricsPort] = (await freePorts(3)) as [number, number, number];
     const http = `127.0.0.1:${httpPort}`;
-    const { command, args, env } = tritonCommand({ repository, httpPort, grpcPort, metricsPort, id: options.id });
+    const { command, args, env } = tritonCommand({
+      repository,
+      httpPort,
+      grpcPort,
+      metricsPort,
+      id: options.id,
+      extra: options.extra,
+    });
     const process = new ServerProcess('tritonserver', folder, {
       command,
       args,
