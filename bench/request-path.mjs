@@ -27,11 +27,14 @@ async function scripts(folder) {
   };
 }
 
-/** Cases of one round: who is loaded, with what. `router` and `nginx` of one name make a ratio. */
+/**
+ * Cases of one round: who is loaded, with what. `router` and `nginx` of one name make a ratio. `warmSeconds`: until the
+ * compiler of JavaScript has nothing more to do, which takes some 5,000 requests.
+ */
 const casesOf = (script) => [
   { name: 'small', on: 'nginx', script: script.protocol, path: '/v2/models/small/infer', connections: 32 },
-  { name: 'small', on: 'router', script: script.small, path: '/serve/small', connections: 32 },
-  { name: 'text', on: 'router', script: script.text, path: '/serve/text/minilm', connections: 8 },
+  { name: 'small', on: 'router', script: script.small, path: '/serve/small', connections: 32, warmSeconds: 10 },
+  { name: 'text', on: 'router', script: script.text, path: '/serve/text/minilm', connections: 8, warmSeconds: 25 },
   { name: 'binary', on: 'nginx', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
   { name: 'binary', on: 'router', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
   { name: 'floats', on: 'router', script: script.floats, path: '/serve/picture', connections: 4 },
@@ -49,11 +52,11 @@ export async function measureRequestPath({ folder, triton, nginx, router, rounds
   const micros = {};
   const latencies = {};
   for (let round = 0; round <= rounds; round += 1)
-    for (const { name, on, script, path, connections } of cases) {
+    for (const { name, on, script, path, connections, warmSeconds = 6 } of cases) {
       const { address, pid } = places[on];
       const before = cpuMicros(pid);
       const warm = round === 0;
-      const { requests, medianMs } = await wrk({ url: address + path, script, connections, seconds: warm ? seconds + 2 : seconds });
+      const { requests, medianMs } = await wrk({ url: address + path, script, connections, seconds: warm ? warmSeconds : seconds });
       const each = (cpuMicros(pid) - before) / requests;
       say(`${warm ? 'warm-up' : `round ${round}`}: ${name} on ${on}: ${requests} requests, ${each.toFixed(1)} µs each, p50 ${medianMs.toFixed(2)} ms`);
       if (warm) continue;

@@ -302,6 +302,11 @@ describe('a request sent twice with one Idempotency-Key', () => {
 describe('the sweep', () => {
   it('removes what is over, and has the routing table look at keys that ran out', async () => {
     const { body } = await plane.call('POST', '/api/v1/keys', { name: 'ends', role: 'inference' });
+    const inTable = () =>
+      plane.database.query(`select 1 from document_entries where section = 'keys' and key = $1 and value is not null`, [
+        body.id,
+      ]);
+    await expect.poll(inTable).toHaveLength(1);
     await plane.database.query(`update api_keys set expires_at = now() - interval '1 s' where id = $1`, [body.id]);
     await plane.database.query(`update outbox set at = now() - interval '2 days'`);
     await plane.database.query(`update idempotency_keys set expires_at = now() - interval '1 s'`);
@@ -312,10 +317,6 @@ describe('the sweep', () => {
     const left = async () => (await plane.database.query(`select 1 from idempotency_keys`)).length;
     await expect.poll(left).toBe(0);
     await expect.poll(async () => (await plane.database.query('select 1 from outbox')).length).toBe(0);
-    const inTable = () =>
-      plane.database.query(`select 1 from document_entries where section = 'keys' and key = $1 and value is not null`, [
-        body.id,
-      ]);
     await expect.poll(inTable).toEqual([]);
     expect(await revision()).not.toEqual(before);
   });
