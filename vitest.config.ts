@@ -20,12 +20,7 @@ const alias = [
   { find: /^@perch\/([a-z-]+)$/, replacement: at('libs/$1/src/index.ts') },
 ];
 
-const project = (
-  name: string,
-  include: string[],
-  testTimeout: number,
-  options: { postgres?: boolean; parallel?: boolean } = {},
-) => ({
+const project = (name: string, include: string[], testTimeout: number, options: { postgres?: boolean } = {}) => ({
   plugins: [decorators],
   oxc: false as const,
   resolve: { alias },
@@ -33,9 +28,9 @@ const project = (
     name,
     include,
     testTimeout,
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     pool: 'forks' as const,
-    fileParallelism: options.parallel ?? true,
+    maxWorkers: 2, // programs and a real Triton run beside the tests: more would only wait for each other
     globalSetup: options.postgres ? ['test/support/postgres.global.ts'] : [],
   },
 });
@@ -46,7 +41,7 @@ export default defineConfig({
       project('unit', ['apps/**/*.spec.ts', 'libs/**/*.spec.ts', 'test/house/**/*.spec.ts'], 10_000),
       project('contract', ['test/contract/**/*.spec.ts'], 60_000),
       project('integration', ['test/integration/**/*.spec.ts'], 60_000, { postgres: true }),
-      project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, { postgres: true, parallel: false }),
+      project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, { postgres: true }),
     ],
   },
 });
