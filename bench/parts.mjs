@@ -11,6 +11,13 @@ import { findTriton, tritonCommand } from '../scripts/real-triton.mjs';
 const root = resolve(import.meta.dirname, '..');
 export const host = '127.0.0.1';
 
+/** The policy file keeps Debian from starting nginx as a service on every address. */
+const policy = '/usr/sbin/policy-rc.d';
+const installs = {
+  nginx: `nginx: printf '#!/bin/sh\\nexit 101\\n' > ${policy}; chmod +x ${policy}; apt-get update && apt-get install -y --no-install-recommends nginx-light; rm ${policy}`,
+  wrk: 'wrk: apt-get update && apt-get install -y --no-install-recommends wrk',
+};
+
 /** What is not installed, each with its command; empty when all is there. */
 export function missingParts() {
   const missing = [];
@@ -19,7 +26,7 @@ export function missingParts() {
       execFileSync(program, ['-v'], { stdio: 'ignore' });
     } catch (error) {
       if (error.code === 'ENOENT')
-        missing.push(`${program}: apt-get update && apt-get install -y --no-install-recommends ${program === 'nginx' ? 'nginx-light' : program}`);
+        missing.push(installs[program]);
     }
   }
   const triton = findTriton();
@@ -127,10 +134,10 @@ export async function startRouter(folder, control) {
     PERCH_LISTEN: `${host}:${port}`,
     PERCH_CONTROL_URL: control.address,
     PERCH_JOIN_KEY: control.joinKey,
-    PERCH_DATA_DIR: join(folder, 'router'),
+    PERCH_DATA_DIR: join(folder, `router-${port}`),
     PERCH_LOG_LEVEL: 'warn',
   };
-  const execArgv = [...(process.env.BENCH_NODE ? process.env.BENCH_NODE.split(' ') : []), '--import', join(root, 'bench/loop-watch.mjs')];
+  const execArgv = ['--import', join(root, 'bench/loop-watch.mjs')];
   const child = fork(join(root, 'apps/router/dist/main.js'), { env, execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const address = `http://${host}:${port}`;
   await until(answers(`${address}/health/ready`), 'a routing table at the router');

@@ -53,17 +53,22 @@ async function measure(folder, running) {
   running.push({ stub: control });
   const base = tableOver(triton, control.addBlob('tokenizer.json', await readFile(triton.tokenizerFile)));
   control.publish(base);
-  const router = await startRouter(folder, control);
-  running.push(router.child);
-  const nginx = await startNginx(folder, triton.http);
-  running.push(nginx.child);
   const rounds = Number(options.rounds);
+  const seconds = Number(options.seconds);
   const figures = [];
-  if (options.only !== 'big-table')
-    figures.push(
-      ...(await measureRequestPath({ folder, triton, nginx, router, rounds, seconds: Number(options.seconds), say })),
-    );
-  if (options.only !== 'request-path') figures.push(...(await measureBigTable({ control, router, base, rounds, say })));
+  if (options.only !== 'big-table') {
+    const router = await startRouter(folder, control);
+    running.push(router.child);
+    const nginx = await startNginx(folder, triton.http);
+    running.push(nginx.child);
+    figures.push(...(await measureRequestPath({ folder, triton, nginx, router, rounds, seconds, say })));
+    await stop(router.child);
+  }
+  if (options.only !== 'request-path') {
+    const router = await startRouter(folder, control);
+    running.push(router.child);
+    figures.push(...(await measureBigTable({ control, router, base, rounds, say })));
+  }
   return figures.map((figure) => ({
     ...figure,
     value: Number(figure.value.toPrecision(4)),
