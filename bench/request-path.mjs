@@ -28,22 +28,28 @@ async function scripts(folder) {
 }
 
 /**
- * Cases of one round: who is loaded, with what. `router` and `nginx` of one name make a ratio. `warmSeconds`: until the
- * compiler of JavaScript has nothing more to do, which takes some 5,000 requests.
+ * Cases in groups: those of one group are loaded in turns, round after round; groups follow one another, so that the
+ * garbage of big bodies is not collected at the cost of small ones. `router` and `nginx` of one name make a ratio.
+ * `warmSeconds`: until the compiler of JavaScript has nothing more to do, which takes some 5,000 requests.
  */
-const casesOf = (script) => [
-  { name: 'small', on: 'nginx', script: script.protocol, path: '/v2/models/small/infer', connections: 32 },
-  { name: 'small', on: 'router', script: script.small, path: '/serve/small', connections: 32, warmSeconds: 10 },
-  { name: 'text', on: 'router', script: script.text, path: '/serve/text/minilm', connections: 8, warmSeconds: 25 },
-  { name: 'binary', on: 'nginx', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
-  { name: 'binary', on: 'router', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
-  { name: 'floats', on: 'router', script: script.floats, path: '/serve/picture', connections: 4 },
-  { name: 'alone', on: 'triton', script: script.protocol, path: '/v2/models/small/infer', connections: 1 },
-  { name: 'alone', on: 'router', script: script.small, path: '/serve/small', connections: 1 },
+const groupsOf = (script) => [
+  [
+    { name: 'small', on: 'nginx', script: script.protocol, path: '/v2/models/small/infer', connections: 32 },
+    { name: 'small', on: 'router', script: script.small, path: '/serve/small', connections: 32, warmSeconds: 10 },
+    { name: 'alone', on: 'triton', script: script.protocol, path: '/v2/models/small/infer', connections: 1 },
+    { name: 'alone', on: 'router', script: script.small, path: '/serve/small', connections: 1 },
+  ],
+  [{ name: 'text', on: 'router', script: script.text, path: '/serve/text/minilm', connections: 8, warmSeconds: 25 }],
+  [
+    { name: 'binary', on: 'nginx', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
+    { name: 'binary', on: 'router', script: script.binary, path: '/v2/models/picture/infer', connections: 4 },
+  ],
+  [{ name: 'floats', on: 'router', script: script.floats, path: '/serve/picture', connections: 4 }],
 ];
 
 export async function measureRequestPath({ folder, triton, nginx, router, rounds, seconds, say }) {
-  const cases = casesOf(await scripts(folder));
+  const groups = groupsOf(await scripts(folder));
+  const turns = groups.flatMap((group) => Array.from({ length: rounds + 1 }, (_, round) => group.map((one) => ({ ...one, round }))).flat());
   const places = {
     nginx: { address: nginx.address, pid: nginx.child.pid },
     router: { address: router.address, pid: router.child.pid },
@@ -51,18 +57,19 @@ export async function measureRequestPath({ folder, triton, nginx, router, rounds
   };
   const micros = {};
   const latencies = {};
-  for (let round = 0; round <= rounds; round += 1)
-    for (const { name, on, script, path, connections, warmSeconds = 6 } of cases) {
-      const { address, pid } = places[on];
-      const before = cpuMicros(pid);
-      const warm = round === 0;
-      const { requests, medianMs } = await wrk({ url: address + path, script, connections, seconds: warm ? warmSeconds : seconds });
-      const each = (cpuMicros(pid) - before) / requests;
-      say(`${warm ? 'warm-up' : `round ${round}`}: ${name} on ${on}: ${requests} requests, ${each.toFixed(1)} µs each, p50 ${medianMs.toFixed(2)} ms`);
-      if (warm) continue;
-      (micros[`${name} ${on}`] ??= []).push(each);
-      (latencies[`${name} ${on}`] ??= []).push(medianMs);
-    }
+  for (const { name, on, script, path, connections, round, warmSeconds = 6 } of turns) {
+    const { address, pid } = places[on];
+    const before = cpuMicros(pid);
+    const warm = round === 0;
+    const load = { url: address + path, script, connections, seconds: warm ? warmSeconds : seconds };
+    const { requests, medianMs } = await wrk(load);
+    const each = (cpuMicros(pid) - before) / requests;
+    const when = warm ? 'warm-up' : `round ${round}`;
+    say(`${when}: ${name} on ${on}: ${requests} requests, ${each.toFixed(1)} µs each, p50 ${medianMs.toFixed(2)} ms`);
+    if (warm) continue;
+    (micros[`${name} ${on}`] ??= []).push(each);
+    (latencies[`${name} ${on}`] ??= []).push(medianMs);
+  }
   const cost = (key) => median(micros[key]);
   const ratio = (name) => median(micros[`${name} router`].map((value, round) => value / micros[`${name} nginx`][round]));
   const added = median(latencies['alone router'].map((value, round) => value - latencies['alone triton'][round]));
