@@ -19,6 +19,12 @@ describe('the router while things change and fail', () => {
   const at = ({ http, grpc }: ModelServer) => ({ http, grpc });
   const servers = () => ({ a: at(first), b: at(second) });
   const serve = () => stand.post('/serve/scale', rows);
+  const loads: ClosedLoad[] = [];
+  const startLoad = (workers: number): ClosedLoad => {
+    const load = new ClosedLoad(workers, serve);
+    loads.push(load);
+    return load;
+  };
 
   const metrics = async () => (await stand.send('/metrics')).text;
   const inFlightOf = (text: string) => Number(/^perch_router_requests_in_flight (\d+)$/m.exec(text)?.[1]);
@@ -35,11 +41,13 @@ describe('the router while things change and fail', () => {
     stand = await RouterStand.start();
   });
   afterEach(async () => {
+    process.kill(first.pid, 'SIGCONT');
+    await Promise.all(loads.splice(0).map((load) => load.stop()));
     await stand?.stop();
   });
 
   it('swaps tables under load without losing a request, and acknowledges each', async () => {
-    const load: ClosedLoad = new ClosedLoad(8, serve);
+    const load = startLoad(8);
     await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a', 'b'])]) } });
     load.failures.length = 0; // before there was a table
     for (let version = 2; version <= 20; version += 1) {
@@ -56,7 +64,7 @@ describe('the router while things change and fail', () => {
   it('uses another server for a model that one has lost, and another version when no server holds it', async () => {
     const targets = [scaleTarget(3, ['a', 'b']), scaleTarget(1, ['b'])];
     await stand.publish({ servers: servers(), endpoints: { scale: route(targets) } });
-    const load = new ClosedLoad(4, serve);
+    const load = startLoad(4);
     await until(() => load.sent > 20, 'requests run');
     await unload(first, 'scale-v3');
     const seen = load.sent;
@@ -65,7 +73,8 @@ describe('the router while things change and fail', () => {
     await unload(second, 'scale-v3');
     await until(async () => (await serve()).headers.get('x-perch-version') === '1', 'version 1 answers');
     expect(
-      (await stand.post('/v2/models/scale/versions/3/infer', { inputs: [] }, { 'x-request-timeout-ms': '200' })).status,
+      (await stand.post('/v2/models/scale/versions/3/infer', { inputs: [] }, { 'x-request-timeout-ms': '1500' }))
+        .status,
     ).toBe(503);
     await load.stop();
     expect(load.failures).toEqual([]);
@@ -75,7 +84,7 @@ describe('the router while things change and fail', () => {
 
   it('loses no request when one of two servers is killed', async () => {
     await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(2, ['a', 'b'])]) } });
-    const load = new ClosedLoad(8, serve);
+    const load = startLoad(8);
     await until(() => load.sent > 50, 'requests run');
     await first.stop('SIGKILL');
     const seen = load.sent;

@@ -39,6 +39,8 @@ export class Call implements CallContext {
   /** Servers and deployments that did not take it in this round. */
   tried: Set<Upstream> | undefined;
   passed: Set<string> | undefined;
+  /** It has found no server ready at least once. */
+  waited = false;
   private readonly custom: CustomStats;
   private mark: number;
 

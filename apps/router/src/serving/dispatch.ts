@@ -65,6 +65,7 @@ export class Dispatch {
     let now = performance.now();
     this.budget.countRequest(now);
     for (;;) {
+      if (now >= call.deadlineAt && call.waited) throw notReady(call.endpoint); // it ran nowhere
       const timeoutMs = Math.ceil(call.remainingMs(now));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
@@ -92,6 +93,7 @@ export class Dispatch {
       }
     call.moveTo(undefined);
     if (call.exchange.cancelled) throw new AppError('cancelled', 'the client went away');
+    call.waited = true;
     await this.waiting.wait(call.endpoint);
     if (performance.now() >= call.deadlineAt) throw notReady(call.endpoint);
     call.passed = undefined;
