@@ -29,6 +29,16 @@ describe('what a spec may say', () => {
 
   it('parsing its own answer changes nothing', () => expect(parseSpec(parseSpec(minimal))).toEqual(parseSpec(minimal)));
 
+  it.each([
+    [{ builtin: 'text-embeding' }, 'invalid', 'there is no built-in "text-embeding"'],
+    [{ builtin: 'text-embedding', options: { pooling: 'median' } }, 'invalid', 'pooling'],
+    [{ builtin: 'text-embedding', options: { maxToken: 3 } }, 'invalid', 'maxToken'],
+    [{ builtin: 'clip' }, 'not_available_yet', 'clip'],
+  ])('refuses processing %j when the endpoint is added', (processing, code, words) => {
+    const error = refused({ ...minimal, processing });
+    expect([error.code, error.message]).toEqual([code, expect.stringContaining(words)]);
+  });
+
   it('keeps slo as information', () =>
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 

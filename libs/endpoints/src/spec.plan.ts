@@ -1,4 +1,4 @@
-import { AppError, type EndpointSpec, endpointSpec, parseWith } from '@perch/contracts';
+import { AppError, type EndpointSpec, endpointSpec, parseBuiltinOptions, parseWith } from '@perch/contracts';
 
 /** One part of a spec that is understood and not built yet. */
 export interface UnavailablePart {
@@ -73,5 +73,7 @@ export function parseSpec(input: unknown): EndpointSpec {
     throw new AppError('not_available_yet', `endpoint ${spec.name}: ${words(missing)}`, {
       details: { errors: missing },
     });
+  // Checked here, kept as written: a default that changes with a release must not look like a change of the user's.
+  if (spec.processing.builtin) parseBuiltinOptions(spec.processing.builtin, spec.processing.options);
   return spec;
 }
