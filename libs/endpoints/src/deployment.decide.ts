@@ -32,8 +32,10 @@ export function decideState(
   const active = placements.filter(({ state }) => state === 'active');
   if (active.length === 0) return { state: 'placing', reason: unplaced ?? null };
   const failure = failureOf(active);
-  if (before === 'ready') {
-    if (servingPlacements(active).length > 0) return { state: 'ready', reason: null };
+  const serves = servingPlacements(active).length > 0;
+  // Failed though its servers serve it: routers could not. It was ready, and is judged as such.
+  if (before === 'ready' || (before === 'failed' && !failure && serves)) {
+    if (serves) return { state: 'ready', reason: null };
     return failure ? { state: 'failed', reason: failure } : { state: 'loading', reason: loadingReason(active) };
   }
   if (failure) return { state: 'failed', reason: failure };
