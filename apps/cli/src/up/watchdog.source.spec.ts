@@ -1,4 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Watchdog } from './watchdog.source.ts';
 
@@ -25,17 +28,25 @@ describe('when perch up is killed', () => {
   it('its children are ended, each by its signal, the newest first', async () => {
     const watchdog = new Watchdog();
     watchdog.start();
-    const [first, second] = [sleeper('exec sleep 60'), sleeper('exec sleep 60')];
-    const order: string[] = [];
-    const all = Promise.all([
-      ended(first).then((how) => order.push(`first ${how}`)),
-      ended(second).then((how) => order.push(`second ${how}`)),
-    ]);
+    const folder = await mkdtemp(join(tmpdir(), 'perch-watchdog-'));
+    const heard = join(folder, 'heard');
+    // Each writes down what it was told: the exits themselves may reach us in any order.
+    const listener = async (name: string) => {
+      const tell = (signal: string) => `trap 'echo ${name} ${signal} >> ${heard}; exit' ${signal}`;
+      const script = `${tell('INT')}; ${tell('TERM')}; echo up; while :; do sleep 0.05; done`;
+      const child = spawn('/bin/sh', ['-c', script], { detached: true });
+      children.push(child);
+      await new Promise((up) => child.stdout.once('data', up));
+      return child;
+    };
+    const [first, second] = [await listener('first'), await listener('second')];
+    const all = Promise.all([ended(first), ended(second)]);
     watchdog.watch(first.pid as number, 'INT');
     watchdog.watch(second.pid as number);
     cut(watchdog);
     await all;
-    expect(order).toEqual(['second SIGTERM', 'first SIGINT']);
+    expect(await readFile(heard, 'utf8')).toBe('second TERM\nfirst INT\n');
+    await rm(folder, { recursive: true });
   });
   it('one that does not listen is ended by force', async () => {
     const watchdog = new Watchdog(300);
