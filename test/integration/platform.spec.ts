@@ -2,6 +2,8 @@ import { Global, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LOGGER, Metrics, silentLogger } from '@perch/platform';
 import { DatabaseModule, LoopRunner, migrate, migrateDown, Transactions, WorkStore } from '@perch/platform/database';
+import type { Pool } from 'pg';
+import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { migrations } from '../../migrations/index.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -88,6 +90,15 @@ describe('platform database', () => {
     });
     await expect(failed).rejects.toThrow('rolled back');
     expect(await work.claim('c', 1, 1_000)).toEqual([]);
+    await module.close();
+  });
+
+  it('has a listener on every pooled connection, also between two owners: an unheard error would end the process', async () => {
+    const { module } = await open();
+    const pool = (module.get(DataSource).driver as unknown as { master: Pool }).master;
+    const client = await pool.connect(); // the pool has taken its own listener away, and nobody has added another
+    expect(client.listenerCount('error')).toBeGreaterThan(0);
+    client.release();
     await module.close();
   });
 

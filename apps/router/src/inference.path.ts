@@ -11,17 +11,13 @@ import { namedTensors, tensorsByName } from './tensors.ts';
 /** `POST /serve/<endpoint>[/<version>]`: JSON in, JSON out, through the endpoint's processing. */
 export class InferencePath {
   readonly shape = 'serve';
-  private readonly dispatch: Dispatch;
-  private readonly transport: InferenceTransport;
-  private readonly keys: KeyRing;
-  private readonly custom: CustomStats;
 
-  constructor(dispatch: Dispatch, transport: InferenceTransport, keys: KeyRing, custom: CustomStats) {
-    this.dispatch = dispatch;
-    this.transport = transport;
-    this.keys = keys;
-    this.custom = custom;
-  }
+  constructor(
+    private readonly dispatch: Dispatch,
+    private readonly transport: InferenceTransport,
+    private readonly keys: KeyRing,
+    private readonly custom: CustomStats,
+  ) {}
 
   /** Finds the endpoint and checks the key, before the body is read. `path` is decoded and begins behind `/serve/`. */
   open(exchange: HttpExchange, path: string, requestId: string): Call {

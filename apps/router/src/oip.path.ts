@@ -23,17 +23,13 @@ const empty = (status: number): HttpReply => ({ status, contentType: '', headerL
 /** The Open Inference Protocol over HTTP: tensors pass as they are, processing is not applied, the split is. */
 export class OipPath {
   readonly shape = 'oip';
-  private readonly dispatch: Dispatch;
-  private readonly transport: InferenceTransport;
-  private readonly keys: KeyRing;
-  private readonly custom: CustomStats;
 
-  constructor(dispatch: Dispatch, transport: InferenceTransport, keys: KeyRing, custom: CustomStats) {
-    this.dispatch = dispatch;
-    this.transport = transport;
-    this.keys = keys;
-    this.custom = custom;
-  }
+  constructor(
+    private readonly dispatch: Dispatch,
+    private readonly transport: InferenceTransport,
+    private readonly keys: KeyRing,
+    private readonly custom: CustomStats,
+  ) {}
 
   /** Answers what needs no model server; undefined for the rest. `path` begins with `/v2`. */
   answerHere({ head }: HttpExchange, path: string): HttpReply | undefined {
