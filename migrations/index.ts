@@ -3,6 +3,7 @@ import { AddRegistry1790000000100 } from './1790000000100-add-registry.ts';
 import { AddFleet1790000000200 } from './1790000000200-add-fleet.ts';
 import { AddEndpoints1790000000300 } from './1790000000300-add-endpoints.ts';
 import { AddAccess1790000000400 } from './1790000000400-add-access.ts';
+import { AddVariants1790000000500 } from './1790000000500-add-variants.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -11,4 +12,5 @@ export const migrations = [
   AddFleet1790000000200,
   AddEndpoints1790000000300,
   AddAccess1790000000400,
+  AddVariants1790000000500,
 ];

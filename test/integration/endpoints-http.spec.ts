@@ -44,7 +44,7 @@ describe('endpoints over HTTP', () => {
     expect(made.body).toMatchObject({ name: 'text/one', generation: 1, updatedBy: 'bootstrap' });
     const shown = await plane.call('GET', at('text/one'));
     expect(shown.headers.get('etag')).toBe('"1"');
-    expect(shown.body.spec.fleet).toEqual({ pool: 'default', replicas: 1 });
+    expect(shown.body.spec.fleet).toEqual({ pool: 'default', replicas: 1, minReplicas: 1 });
 
     const again = await plane.call('POST', '/api/v1/endpoints', spec('text/one', { fleet: { replicas: 3 } }));
     expect(again.status).toBe(409);

@@ -21,6 +21,7 @@ const server: Server = {
     models: {},
     disk: { freeBytes: 50e9, cacheBytes: 0 },
   },
+  drain: null,
 };
 const router = {
   id: 'r1',

@@ -79,7 +79,16 @@ export const endpointSpec = z
     engine: engineSpec.default({}),
     processing: processingSpec.default({ builtin: 'passthrough' }),
     fleet: z
-      .strictObject({ pool: poolName.default('default'), replicas: z.number().int().min(1).max(256).default(1) })
+      .strictObject({
+        pool: poolName.default('default'),
+        replicas: z.number().int().min(1).max(256).default(1),
+        /** A version serves from so many servers on, and no drain or move goes below it; never more than `replicas`. */
+        minReplicas: z.number().int().min(1).max(256).default(1),
+      })
+      .superRefine((value, ctx) => {
+        if (value.minReplicas > value.replicas)
+          ctx.addIssue({ code: 'custom', path: ['minReplicas'], message: `wants at most replicas ${value.replicas}` });
+      })
       .prefault({}),
     traffic: traffic.prefault({}),
     limits: z
@@ -95,6 +104,8 @@ export const endpointSpec = z
       .strictObject({ latencyMs: z.number().positive().optional(), errorRate: z.number().min(0).max(1).optional() })
       .optional(),
     idempotent: z.boolean().default(true),
+    /** Nothing of it is served until it is started again; the spec and its history stay. */
+    stopped: z.boolean().default(false),
     description: z.string().max(4_000).default(''),
   })
   .meta({ id: 'EndpointSpec' });

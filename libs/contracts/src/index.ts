@@ -126,10 +126,12 @@ export {
   type Version,
   type VersionState,
   type VersionUpload,
+  type VersionUses,
   version,
   versionState,
   versionStates,
   versionUpload,
+  versionUses,
 } from './model.schema.ts';
 export {
   blobKey,
@@ -154,6 +156,9 @@ export {
   textEmbeddingOptions,
 } from './processing.schema.ts';
 export {
+  type ArmStats,
+  armStats,
+  latencyBoundsMs,
   type Route,
   type Router,
   type RouterReport,
@@ -197,7 +202,13 @@ export {
   observedState,
   observedStates,
   type Server,
+  type ServerFacts,
+  type ServerUsage,
+  type Supervision,
   server,
+  serverFacts,
+  serverUsage,
+  supervision,
 } from './server.schema.ts';
 export {
   type DataType,

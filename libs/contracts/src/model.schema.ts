@@ -20,6 +20,31 @@ export const lineageFields = z
   .meta({ id: 'LineageFields' });
 export const metadata = z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.string().max(1_000));
 
+/**
+ * Other models that a version's own code calls on the same server, by the name the code calls. A plain `project/model`
+ * is held under that literal name; `as: parameter` hands the Perch name to the code as parameter `PERCH_MODEL_<name>`.
+ */
+export const usesName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, 'a used name is 1 to 128 of A-Z a-z 0-9 _ . -');
+const modelPath = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'a used model is project/model');
+export const versionUses = z
+  .record(
+    usesName,
+    z.union([
+      modelPath,
+      z.strictObject({
+        model: modelPath,
+        version: z.number().int().min(1).optional(),
+        as: z.enum(['literal', 'parameter']).default('literal'),
+      }),
+    ]),
+  )
+  .meta({ id: 'VersionUses' });
+export type VersionUses = z.infer<typeof versionUses>;
+
 const describing = {
   description: text.optional(),
   metadata: metadata.optional(),
@@ -44,6 +69,7 @@ export const createVersion = z
     files: manifestFiles,
     framework: framework.optional(),
     tags: z.array(tag).max(64).optional(),
+    uses: versionUses.optional(),
     ...describing,
   })
   .meta({ id: 'CreateVersion' });
@@ -57,6 +83,7 @@ export const createVersionFromUrl = z
     sha256: sha256.optional(),
     framework: framework.optional(),
     tags: z.array(tag).max(64).optional(),
+    uses: versionUses.optional(),
     ...describing,
   })
   .meta({ id: 'CreateVersionFromUrl' });
@@ -96,6 +123,7 @@ export const version = z
     description: z.string(),
     metadata: z.record(z.string(), z.string()),
     lineage: lineageFields,
+    uses: versionUses.optional(),
     author: z.string(),
     createdAt: z.string(),
     publishedAt: z.string().nullable(),

@@ -8,6 +8,10 @@ export const routeTarget = z.object({
   deployment: z.string(),
   version: z.number().int(),
   tritonModel: z.string(),
+  /** Servers that hold another format of it under another name; absent = all hold `tritonModel`. */
+  models: z.record(z.string(), z.string()).optional(),
+  /** Version to ask for where the server was not loaded by us; absent = the one it has. */
+  tritonVersion: z.string().optional(),
   /** Ids in `servers`; at least one. */
   servers: z.array(z.string()).min(1),
   maxBatchSize: z.number().int(),
@@ -54,6 +58,22 @@ export const tableSections = ['endpoints', 'servers', 'keys'] as const;
 export const routingTableAnswer = documentAnswer(routingTable);
 export type RoutingTableAnswer = z.infer<typeof routingTableAnswer>;
 
+/** Upper bounds of the latency buckets in milliseconds; one more bucket holds what took longer. */
+export const latencyBoundsMs = [
+  1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 20_000, 60_000,
+] as const; // biome-ignore format: one row reads better
+
+/** What one router counted for one version of one endpoint. Summable, replaceable, never counted twice. */
+export const armStats = z.object({
+  requests: z.number().int(),
+  /** Answers of 5xx, of transport and of time-outs; what the client did wrong is none. */
+  errors: z.number().int(),
+  retries: z.number().int(),
+  /** One count a bucket of `latencyBoundsMs`, plus one. */
+  latency: z.array(z.number().int()),
+});
+export type ArmStats = z.infer<typeof armStats>;
+
 /**
  * `PUT /internal/v1/routers/:id/report`, each second. `report` is left out while its hash is the one last accepted.
  * `revision` is the lowest one among the router's worker processes.
@@ -70,6 +90,8 @@ export const routerReport = z.object({
       /** Deployments this router cannot serve (its processing did not load), with the reason. */
       problems: z.record(z.string(), z.string()),
       held: z.boolean(),
+      /** Cumulative since `bootId` began, by endpoint and version; absent = nothing was served yet. */
+      stats: z.record(z.string(), z.record(z.string(), armStats)).optional(),
     })
     .optional(),
 });

@@ -13,6 +13,10 @@ export const desiredModel = z.object({
   engine: resolvedEngine,
   /** Digest of (manifest, engine): the agent compares it with what it wrote, and never edits a model in place. */
   digest: z.string(),
+  /** Names in the same document that must be READY before this one is loaded, and stay until it is gone. Absent = none. */
+  needs: z.array(z.string()).optional(),
+  /** Its memory on this kind of device is not known yet: loaded alone, off the serving path, and measured. */
+  measure: z.boolean().optional(),
 });
 export type DesiredModel = z.infer<typeof desiredModel>;
 
@@ -44,8 +48,47 @@ export const observedModel = z.object({
   inputs: z.array(tensorSpec).optional(),
   outputs: z.array(tensorSpec).optional(),
   maxBatchSize: z.number().int().optional(),
+  /** What the model server grew by when this model was loaded alone; absent: not measured. */
+  memory: z.object({ ramBytes: z.number(), gpuBytes: z.record(z.string(), z.number()) }).optional(),
 });
 export type ObservedModel = z.infer<typeof observedModel>;
+
+/** What a server is, as far as placement looks at it. Null: the agent could not find out; then nothing is ruled out by it. */
+export const serverFacts = z.object({
+  /** Machine that it runs on: replicas are spread over hosts. */
+  host: z.string(),
+  supervised: z.boolean(),
+  backends: z.array(z.string()).nullable(),
+  tensorrt: z.string().nullable(),
+  onnxruntime: z.string().nullable(),
+  gpus: z.array(
+    z.object({
+      uuid: z.string(),
+      name: z.string().nullable(),
+      /** `major.minor` */
+      computeCapability: z.string().nullable(),
+      totalBytes: z.number(),
+    }),
+  ),
+  /** RAM that the model server may take; null: not known. */
+  ramBytes: z.number().nullable(),
+});
+export type ServerFacts = z.infer<typeof serverFacts>;
+
+/** Memory of the model server now, in steps of 64 MiB, so that its breathing is no news. GPU figures by uuid. */
+export const serverUsage = z.object({ ramBytes: z.number(), gpuBytes: z.record(z.string(), z.number()) });
+export type ServerUsage = z.infer<typeof serverUsage>;
+
+/** The model server's process under supervision. */
+export const supervision = z.object({
+  state: z.enum(['starting', 'running', 'backing_off', 'stopping']),
+  restarts: z.number().int(),
+  /** How it ended last, in words for people (`killed for memory`, `exit code 1`, …). */
+  lastExit: z.string().nullable(),
+  /** Last lines of its console, oldest first; only after an end that nobody asked for. */
+  console: z.array(z.string()),
+});
+export type Supervision = z.infer<typeof supervision>;
 
 export const observedServer = z.object({
   lineage: z.string().nullable(),
@@ -61,6 +104,11 @@ export const observedServer = z.object({
   }),
   models: z.record(z.string(), observedModel),
   disk: z.object({ freeBytes: z.number(), cacheBytes: z.number() }),
+  facts: serverFacts.optional(),
+  usage: serverUsage.optional(),
+  supervision: supervision.optional(),
+  /** The agent was told to end (a pod that terminates): its models are wanted elsewhere first. */
+  leaving: z.boolean().optional(),
 });
 export type ObservedServer = z.infer<typeof observedServer>;
 
@@ -112,6 +160,16 @@ export const server = z
     lastSeenAt: z.string().nullable(),
     desiredRevision: z.number().int(),
     observed: observedServer.nullable(),
+    /** Not in service by a person's word, or by its own (`system`). `drained`: it serves nothing and gets no request. */
+    drain: z
+      .object({
+        since: z.string(),
+        by: z.string(),
+        reason: z.string(),
+        drained: z.boolean(),
+        waitsFor: z.array(z.string()),
+      })
+      .nullable(),
   })
   .meta({ id: 'Server' });
 export type Server = z.infer<typeof server>;

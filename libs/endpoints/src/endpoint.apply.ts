@@ -37,12 +37,8 @@ export class EndpointApply {
 
   private async createDeployments(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
     for (const wish of plan.create) {
-      if (wish.body)
-        await this.stores.fleet.placements.describeModel(tx, wish.tritonModel, {
-          files: wish.body.files,
-          engine: wish.body.engine,
-          digest: wish.body.identity,
-        });
+      for (const { tritonModel, model } of wish.body?.variants ?? [])
+        await this.stores.fleet.placements.describeModel(tx, tritonModel, model);
       await this.stores.deployments.insert(tx, {
         id: wish.id,
         endpoint: row.name,

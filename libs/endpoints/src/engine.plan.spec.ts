@@ -134,7 +134,7 @@ describe('identities', () => {
 
   it('the Triton model is named by model, version and digest', () => {
     expect(of().tritonModel).toMatch(/^my-model-v3-[0-9a-f]{12}$/);
-    expect(of().tritonModel.slice(-12)).toBe(of().body.identity.slice(0, 12));
+    expect(of().tritonModel.slice(-12)).toBe(of().body.variants[0]!.model.digest.slice(0, 12));
   });
 
   it.each<[string, object, object, { model: boolean; deployment: boolean }]>([

@@ -10,15 +10,14 @@ import {
   type TensorSpec,
   tritonModelName,
 } from '@perch/contracts';
+import type { ModelVariant, Requirements } from '@perch/fleet';
 import { type Layout, LayoutFault, processingFiles } from './layout.plan.ts';
 import type { ConfigSight } from './version.source.ts';
 
 /** What a deployment keeps of its version and spec; see `resolveDeployment`. */
 export interface DeploymentBody {
-  /** Digest of (manifest, layout, engine): the Triton model's identity. */
-  identity: string;
-  engine: ResolvedEngine;
-  files: ManifestFile[];
+  /** In the order of preference: each server gets the first one that it can run. At least one. */
+  variants: ModelVariant[];
   processing: { builtin: string; options: Record<string, unknown> };
   processingFiles: ManifestFile[];
 }
@@ -123,12 +122,26 @@ export function resolveDeployment(
   const engine = resolveEngine(spec.engine, layout, version.signature, own);
   const processing = processingOf(spec.processing);
   const identity = digestOf({ manifest: version.manifestDigest, files: layout.files, engine });
+  const variant: ModelVariant = {
+    tritonModel: tritonModelName(spec.model.name, version.number, identity),
+    model: { engine, files: layout.files, digest: identity },
+    needs: [],
+    requires: requirementsOf(engine),
+  };
   return {
     digest: digestOf({ identity, processing }),
-    tritonModel: tritonModelName(spec.model.name, version.number, identity),
-    body: { identity, engine, files: layout.files, processing, processingFiles: processingFiles(version.files) },
+    tritonModel: variant.tritonModel,
+    body: { variants: [variant], processing, processingFiles: processingFiles(version.files) },
   };
 }
+
+const requirementsOf = (engine: ResolvedEngine): Requirements => ({
+  backend: engine.platform === 'ensemble' ? null : engine.backend,
+  gpu: engine.instances.some(({ kind }) => kind === 'gpu'),
+  tensorrt: null,
+  onnx: null,
+  memoryBytes: null,
+});
 
 /** Cheap stand-in for a deployment's digest: equal when nothing that a deployment is made from has changed. */
 export const sourceDigest = (

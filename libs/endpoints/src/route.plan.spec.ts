@@ -8,12 +8,17 @@ import { routeFault } from './routing-table.plan.ts';
 import { parseSpec } from './spec.plan.ts';
 
 const body = (maxBatchSize = 0): DeploymentBody => ({
-  identity: 'i',
-  engine: {
-    platform: 'onnxruntime_onnx', backend: 'onnxruntime', maxBatchSize, dynamicBatching: null, instances: [],
-    inputs: [{ name: 'x', type: 'FP32', dims: [4] }], outputs: [], parameters: {}, defaultModelFilename: null, config: null,
-  },
-  files: [],
+  variants: [{
+    tritonModel: 'm', needs: [],
+    requires: { backend: 'onnxruntime', gpu: false, tensorrt: null, onnx: null, memoryBytes: null },
+    model: {
+      digest: 'i', files: [],
+      engine: {
+        platform: 'onnxruntime_onnx', backend: 'onnxruntime', maxBatchSize, dynamicBatching: null, instances: [],
+        inputs: [{ name: 'x', type: 'FP32', dims: [4] }], outputs: [], parameters: {}, defaultModelFilename: null, config: null,
+      },
+    },
+  }],
   processing: { builtin: 'passthrough', options: {} },
   processingFiles: [],
 }); // biome-ignore format: one record

@@ -30,15 +30,16 @@ function targetOf({ id, version, tritonModel, body, placements }: RoutableDeploy
   const servers = servingPlacements(placements).map(({ server }) => server);
   if (servers.length === 0) return undefined;
   const told = placements.find(({ proved, observed }) => proved && observed?.inputs && observed.outputs)?.observed;
-  const maxBatchSize = told?.maxBatchSize ?? body.engine.maxBatchSize;
+  const { engine } = body.variants[0]!.model;
+  const maxBatchSize = told?.maxBatchSize ?? engine.maxBatchSize;
   return {
     deployment: id,
     version,
     tritonModel,
     servers: [...servers].sort(),
     maxBatchSize,
-    inputs: told?.inputs ?? withBatch(body.engine.inputs, maxBatchSize),
-    outputs: told?.outputs ?? withBatch(body.engine.outputs, maxBatchSize),
+    inputs: told?.inputs ?? withBatch(engine.inputs, maxBatchSize),
+    outputs: told?.outputs ?? withBatch(engine.outputs, maxBatchSize),
     processing: body.processing,
     files: body.processingFiles,
   };

@@ -101,6 +101,7 @@ export class ServerService {
       lastSeenAt: row.last_seen_at.toISOString(),
       desiredRevision: Number(row.revision ?? 0),
       observed: row.observed,
+      drain: null,
     }));
   }
 
