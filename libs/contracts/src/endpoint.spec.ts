@@ -8,7 +8,7 @@ describe('endpoint spec', () => {
   it('fills in what a user may leave out', () => {
     const spec = parse({});
     expect(spec.traffic.mode).toBe('newest');
-    expect(spec.fleet).toEqual({ pool: 'default', replicas: 1 });
+    expect(spec.fleet).toEqual({ pool: 'default', replicas: 1, minReplicas: 1 });
     expect(spec.access.inference).toBe('key');
     expect(spec.processing).toEqual({ builtin: 'passthrough' });
     expect(endpointSpec.parse(spec)).toEqual(spec);
