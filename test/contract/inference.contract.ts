@@ -7,7 +7,7 @@ import { freePorts, type ModelServer, putModel } from '../support/real-triton.ts
 
 const timeoutMs = 30_000;
 const config = (tensors: string, batch = 8) =>
-  `platform: "onnxruntime_onnx" max_batch_size: ${batch} instance_group { count: 1 kind: KIND_CPU } ${tensors}`;
+  `platform: "onnxruntime_onnx" max_batch_size: ${batch} version_policy { all {} } instance_group { count: 1 kind: KIND_CPU } ${tensors}`;
 const tensor = (kind: 'input' | 'output', name: string, type: string, dims: string) =>
   `${kind} { name: "${name}" data_type: TYPE_${type} dims: [ ${dims} ] }`;
 const floatsOf = (bytes: Uint8Array): number[] => [...new Float32Array(new Uint8Array(bytes).buffer)];
@@ -42,13 +42,15 @@ export function inferenceContract(
     beforeAll(async () => {
       server = await start();
       transport = make();
-      const put = async (model: string, text: string, bytes: Uint8Array) => {
-        await putModel(server.repository, model, { config: config(text), versions: { 1: bytes } });
+      const put = async (model: string, text: string, ...versions: Uint8Array[]) => {
+        const numbered = Object.fromEntries(versions.map((bytes, index) => [index + 1, bytes]));
+        await putModel(server.repository, model, { config: config(text), versions: numbered });
         const control = createTritonControl({ grpc: server.grpc, timeoutMs });
         await control.load(model, { timeoutMs }).finally(() => control.close());
       };
       const fp32 = (kind: 'input' | 'output', one: string, dims: string) => tensor(kind, one, 'FP32', dims);
       await put('scale', fp32('input', 'x', '4') + fp32('output', 'y', '4'), scaleModel(3));
+      await put('versions', fp32('input', 'x', '4') + fp32('output', 'y', '4'), scaleModel(5), scaleModel(7));
       await put(
         'add',
         ['a', 'b'].map((one) => fp32('input', one, '-1')).join('') +
@@ -89,6 +91,27 @@ export function inferenceContract(
       };
       await Promise.all(Array.from({ length: 20 }, worker));
       expect(results).toEqual(wanted);
+    });
+
+    it('asks for the version it is told, and for the highest without', async () => {
+      const rows = scale([1, 2, 3, 4], 'versions');
+      const json = { inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 4], data: [1, 2, 3, 4] }] };
+      for (let turn = 0; turn < 3; turn += 1)
+        for (const [modelVersion, ran, factor] of [
+          ['1', '1', 5],
+          ['2', '2', 7],
+          ['', '2', 7],
+        ] as const) {
+          const reply = await transport.infer(server, { ...rows, modelVersion }, { timeoutMs });
+          expect([reply.modelVersion, floatsOf(reply.outputs[0]!.bytes)[3]]).toEqual([ran, 4 * factor]);
+          const infer = { method: 'POST' as const, model: 'versions', modelVersion, action: '/infer' as const };
+          const body = [Buffer.from(JSON.stringify(json))];
+          const passed = await transport.forward(server, { ...infer, headers: {}, body }, { timeoutMs });
+          expect(JSON.parse(passed.body.toString())).toMatchObject({
+            model_version: ran,
+            outputs: [{ data: [factor, 2 * factor, 3 * factor, 4 * factor] }],
+          });
+        }
     });
 
     it('asks for one of several outputs, carries ids, parameters and texts', async () => {

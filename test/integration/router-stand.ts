@@ -8,13 +8,14 @@ import { scaleModel } from '../support/onnx.ts';
 import { type ModelServer, putModel } from '../support/real-triton.ts';
 import { Program } from '../support/stack.ts';
 
-const config = (batch: number) => `platform: "onnxruntime_onnx" max_batch_size: ${batch}
+const config = (batch: number) => `version_policy { all {} } platform: "onnxruntime_onnx" max_batch_size: ${batch}
 instance_group { count: 1 kind: KIND_CPU }
 input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }`;
 
-/** Puts `y = factor · x` on a model server. */
-export async function loadScale(server: ModelServer, model: string, factor: number): Promise<void> {
-  await putModel(server.repository, model, { config: config(8), versions: { 1: scaleModel(factor) } });
+/** Puts `y = factor · x` on a model server; several factors are versions 1, 2 and so on. */
+export async function loadScale(server: ModelServer, model: string, ...factors: number[]): Promise<void> {
+  const versions = Object.fromEntries(factors.map((factor, index) => [index + 1, scaleModel(factor)]));
+  await putModel(server.repository, model, { config: config(8), versions });
   const control = createTritonControl({ grpc: server.grpc, timeoutMs: 30_000 });
   await control.load(model, { timeoutMs: 30_000 }).finally(() => control.close());
 }

@@ -39,8 +39,10 @@ export class InferencePath {
       // most modules answer at once, and waiting for what is there costs a turn of its own
       const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
       call.passedStage('preprocess');
-      const request = { modelName: arm.target.tritonModel, inputs: namedTensors(inputs) };
-      const answer = await this.dispatch.run(call, (server, options) => this.transport.infer(server, request, options));
+      const tensors = namedTensors(inputs);
+      const answer = await this.dispatch.run(call, ({ server, model, modelVersion }, options) =>
+        this.transport.infer(server, { modelName: model, modelVersion, inputs: tensors }, options),
+      );
       if (answer) {
         call.passedStage('infer');
         const value = arm.processing.postprocess(tensorsByName(answer), carry, call);

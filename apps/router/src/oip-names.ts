@@ -1,8 +1,9 @@
 import type { ForwardReply } from '@perch/triton/inference';
 
 export interface ShownNames {
-  /** The model server's own name for the model; its version there is always 1. */
+  /** The model server's own name and version of the model. */
   tritonModel: string;
+  tritonVersion: string;
   endpoint: string;
   version: number;
 }
@@ -30,11 +31,11 @@ function replaceOnce(json: Buffer, wanted: string, by: string): Buffer[] | undef
 export function renameInferReply({ body, headerLength }: ForwardReply, names: ShownNames): RenamedBody {
   const json = headerLength === undefined ? body : body.subarray(0, headerLength);
   const tensors = headerLength === undefined ? [] : [body.subarray(headerLength)];
-  const { tritonModel, endpoint, version } = names;
+  const { tritonModel, tritonVersion, endpoint, version } = names;
   const renamed =
     replaceOnce(
       json,
-      `"model_name":"${tritonModel}","model_version":"1"`,
+      `"model_name":"${tritonModel}","model_version":"${tritonVersion}"`,
       `"model_name":${JSON.stringify(endpoint)},"model_version":"${version}"`,
     ) ?? parseAndRename(json, names);
   let length = 0;

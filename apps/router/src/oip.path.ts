@@ -8,6 +8,7 @@ import { Call } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';
 import type { Dispatch } from './serving/dispatch.ts';
 import type { KeyRing } from './serving/key-ring.ts';
+import type { Upstream } from './serving/upstream.ts';
 
 /** Headers of the request that mean something to the model server. */
 const passedOn = ['content-type', 'content-encoding', 'inference-header-content-length', 'traceparent', 'tracestate'];
@@ -67,13 +68,16 @@ export class OipPath {
     if (call.action === '') return this.metadata(call);
     for (;;) {
       const request = this.requestOf(call);
-      const answer = await this.dispatch.run(call, (server, options) =>
-        this.transport.forward(server, request, options),
-      );
-      if (answer) {
+      let from: Upstream | undefined;
+      const answer = await this.dispatch.run(call, (upstream, options) => {
+        from = upstream;
+        const { server, model, modelVersion } = upstream;
+        return this.transport.forward(server, { ...request, model, modelVersion }, options);
+      });
+      if (answer && from) {
         call.passedStage('infer');
         call.exchange.recyclable = answer.sent && call.tried === undefined;
-        return this.replyOf(call, answer);
+        return this.replyOf(call, answer, from);
       }
       await this.dispatch.elsewhere(call);
     }
@@ -84,12 +88,16 @@ export class OipPath {
     const headers: Record<string, string> = {};
     for (const name of passedOn) if (head.headers[name] !== undefined) headers[name] = head.headers[name];
     const method = call.action === '/infer' ? ('POST' as const) : ('GET' as const);
-    return { method, model: call.arm.target.tritonModel, action: call.action, headers, body };
+    return { method, action: call.action, headers, body };
   }
 
-  private replyOf(call: Call & { action: OipAction }, answer: ForwardReply): HttpReply {
-    const { tritonModel, version } = call.arm.target;
-    const names = { tritonModel, endpoint: call.endpoint, version };
+  private replyOf(call: Call & { action: OipAction }, answer: ForwardReply, from: Upstream): HttpReply {
+    const names = {
+      tritonModel: from.model,
+      tritonVersion: from.modelVersion || '1',
+      endpoint: call.endpoint,
+      version: call.version,
+    };
     const headerLines = call.arm.replyLines;
     if (call.action === '/ready') return { ...empty(200), headerLines };
     if (call.action !== '/infer')

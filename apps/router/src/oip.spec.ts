@@ -23,7 +23,7 @@ describe('readOipTarget', () => {
 });
 
 describe('renameInferReply', () => {
-  const names = { tritonModel: 'e-v1-abc', endpoint: 'text/e', version: 7 };
+  const names = { tritonModel: 'e-v1-abc', tritonVersion: '1', endpoint: 'text/e', version: 7 };
   const renamed = (json: string, tensors: Buffer, binary: boolean) => {
     const body = Buffer.concat([Buffer.from(json), tensors]);
     const headerLength = binary ? Buffer.byteLength(json) : undefined;
@@ -52,6 +52,14 @@ describe('renameInferReply', () => {
         expect(rest.equals(tensors)).toBe(true);
       }),
     );
+  });
+
+  it('knows the version that the model server was asked for', () => {
+    const body = Buffer.from('{"model_name":"e-v1-abc","model_version":"3","outputs":[]}');
+    const reply = { contentType: 'x', headerLength: undefined, body, sent: true };
+    const parts = renameInferReply(reply, { ...names, tritonVersion: '3' }).body;
+    expect(parts.length).toBe(3); // replaced in place, not parsed
+    expect(Buffer.concat(parts).toString()).toBe('{"model_name":"text/e","model_version":"7","outputs":[]}');
   });
 
   it('renames configuration and statistics', () => {

@@ -98,10 +98,12 @@ export class DeploymentStore {
     for (const id of target.servers) {
       const server = servers[id];
       if (!server) continue;
-      const key = `${target.tritonModel} ${id} ${server.http} ${server.grpc}`;
+      const model = target.models?.[id] ?? target.tritonModel;
+      const version = target.tritonVersion ?? '';
+      const key = `${model} ${version} ${id} ${server.http} ${server.grpc}`;
       let upstream = this.upstreams.get(key);
       if (!upstream) {
-        upstream = new Upstream(server, this.loadOf(id));
+        upstream = new Upstream(server, model, version, this.loadOf(id));
         this.upstreams.set(key, upstream);
       }
       upstreams.push(upstream);

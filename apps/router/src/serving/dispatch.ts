@@ -1,15 +1,14 @@
 import { AppError } from '@perch/contracts';
 import { pickTarget } from '@perch/routing';
-import type { CallOptions, InferenceServer } from '@perch/triton/inference';
+import type { CallOptions } from '@perch/triton/inference';
 import type { Call } from './call.ts';
-import type { Deployment } from './deployment.ts';
 import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { ServingTable, ServingTables } from './serving-tables.ts';
 import { pickUpstream, type Upstream } from './upstream.ts';
 import { WaitingRoom } from './waiting-room.ts';
 
-type Attempt<T> = (server: InferenceServer, options: CallOptions) => Promise<T>;
+type Attempt<T> = (upstream: Upstream, options: CallOptions) => Promise<T>;
 
 const maxWaiting = 1_000;
 const notReady = (endpoint: string) =>
@@ -71,11 +70,11 @@ export class Dispatch {
       if (!upstream) return undefined;
       upstream.begin();
       try {
-        const reply = await attempt(upstream.server, { timeoutMs, cancellation: call.exchange });
+        const reply = await attempt(upstream, { timeoutMs, cancellation: call.exchange });
         this.ended(upstream, 'fine');
         return reply;
       } catch (error) {
-        this.failed(call, arm, upstream, error);
+        this.failed(call, upstream, error);
         now = performance.now();
       }
     }
@@ -101,10 +100,10 @@ export class Dispatch {
     this.chooseArm(call);
   }
 
-  private failed(call: Call, arm: Deployment, upstream: Upstream, error: unknown): void {
+  private failed(call: Call, upstream: Upstream, error: unknown): void {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
-    const verdict = judgeFailure(error, { endpoint, tritonModel: arm.target.tritonModel, idempotent, shortened });
+    const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened });
     this.ended(upstream, verdict.server);
     const again = verdict.retry === 'free' || (verdict.retry === 'budgeted' && this.budget.take(performance.now()));
     if (!again) throw verdict.error;

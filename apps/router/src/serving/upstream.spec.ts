@@ -4,7 +4,7 @@ import type { ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { pickUpstream, Upstream } from './upstream.ts';
 
-const upstream = () => new Upstream({ http: 'h:1', grpc: 'h:2' }, { outstanding: 0 });
+const upstream = () => new Upstream({ http: 'h:1', grpc: 'h:2' }, 'm', '', { outstanding: 0 });
 const attempt = (one: Upstream, verdict: ServerVerdict, now: number) => {
   one.begin();
   return one.end(verdict, now);

@@ -17,6 +17,9 @@ const downMaxMs = 200;
 /** One Triton model on one server, as this process sees it. Out of use for a while after failures; then one request probes it. */
 export class Upstream {
   readonly server: TableServer;
+  /** What this server calls the model, and the version to ask it for; empty: the one it has. */
+  readonly model: string;
+  readonly modelVersion: string;
   readonly load: ServerLoad;
   /** Out because it failed (may still be the last resort) or because it is down (would fail for sure). */
   out: 'no' | 'ejected' | 'down' = 'no';
@@ -25,8 +28,10 @@ export class Upstream {
   private failures = 0;
   private probing = false;
 
-  constructor(server: TableServer, load: ServerLoad) {
+  constructor(server: TableServer, model: string, modelVersion: string, load: ServerLoad) {
     this.server = server;
+    this.model = model;
+    this.modelVersion = modelVersion;
     this.load = load;
   }
 

@@ -26,14 +26,15 @@ export class HttpTransport implements InferenceTransport {
     const tried = `infer of ${request.modelName} on ${server.http}`;
     return this.send(server, { tried, parts, sizeBytes, options }).then((reply) => {
       if (reply.head.status !== 200) throw httpFault(reply.head.status, reply.body.toString(), tried);
-      return this.codec.decode(request.modelName, reply);
+      return this.codec.decode(request, reply);
     });
   }
 
   async forward(server: InferenceServer, request: ForwardRequest, options: CallOptions): Promise<ForwardReply> {
     let sizeBytes = 0;
     for (const part of request.body) sizeBytes += part.length;
-    let headers = `${request.method} /v2/models/${request.model}${request.action} HTTP/1.1\r\nHost: ${server.http}\r\n`;
+    const version = request.modelVersion ? `/versions/${request.modelVersion}` : '';
+    let headers = `${request.method} /v2/models/${request.model}${version}${request.action} HTTP/1.1\r\nHost: ${server.http}\r\n`;
     for (const name in request.headers) headers += `${name}: ${request.headers[name]}\r\n`;
     headers += request.method === 'POST' ? `Content-Length: ${sizeBytes}\r\n\r\n` : '\r\n';
     const tried = `${request.action.slice(1) || 'metadata'} of ${request.model} on ${server.http}`;

@@ -49,6 +49,8 @@ describe('InferCodec', () => {
     );
   });
 
+  const asked = { modelName: 'm', inputs: [] };
+
   it('reads the same as the plain codec, however many replies it has seen', () => {
     fc.assert(
       fc.property(fc.array(fc.array(tensor, { maxLength: 3 }), { minLength: 1, maxLength: 12 }), (replies) => {
@@ -56,7 +58,7 @@ describe('InferCodec', () => {
         for (const outputs of replies) {
           const body = encodeHttpResponse({ modelName: 'm', modelVersion: '1', outputs });
           const bytes = Buffer.concat(body.parts);
-          expect(codec.decode('m', reply(bytes, body.headerLength))).toEqual(
+          expect(codec.decode(asked, reply(bytes, body.headerLength))).toEqual(
             decodeHttpResponse(bytes, body.headerLength),
           );
         }
@@ -66,6 +68,6 @@ describe('InferCodec', () => {
 
   it('says upstream for a reply that is not what the protocol says', () => {
     const codec = new InferCodec();
-    expect(() => codec.decode('m', reply(Buffer.from('{"outputs": ['), 13))).toThrow(/not JSON/);
+    expect(() => codec.decode(asked, reply(Buffer.from('{"outputs": ['), 13))).toThrow(/not JSON/);
   });
 });

@@ -43,7 +43,8 @@ export class InferCodec {
   }
 
   /** Reads a reply of status 200. Throws `upstream` when it is not what the protocol says. */
-  decode(model: string, { head, body }: RawReply): InferResponse {
+  decode({ modelName, modelVersion }: InferRequest, { head, body }: RawReply): InferResponse {
+    const model = modelVersion ? `${modelName}/${modelVersion}` : modelName;
     const known = this.replies.get(model);
     if (!known || head.headerLength !== known.json.length || !startsWith(body, known))
       return this.decodeAnew(model, body, head.headerLength);

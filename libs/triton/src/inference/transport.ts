@@ -26,6 +26,8 @@ export interface CallOptions {
 export interface ForwardRequest {
   method: 'GET' | 'POST';
   model: string;
+  /** Absent or empty: the highest that is ready. */
+  modelVersion?: string;
   /** What follows the model in the path: `/infer`, `/ready`, `/config`, `/stats` or nothing. */
   action: '/infer' | '/ready' | '/config' | '/stats' | '';
   /** Sent as they stand; names in lower case. Framing headers are the transport's own. */
