@@ -125,7 +125,21 @@ export const deployment = z
     state: deploymentState,
     reason: z.string().nullable(),
     since: z.string(),
-    servers: z.array(z.object({ server: z.string(), state: z.string(), reason: z.string().nullable() })),
+    /** `state`: what the server says of the model, else its presence; the rest is told of one endpoint alone, not in lists. */
+    servers: z.array(
+      z.object({
+        server: z.string(),
+        state: z.string(),
+        reason: z.string().nullable(),
+        tritonModel: z.string().optional(),
+        wanted: z.enum(['held', 'leaving']).optional(),
+        since: z.string().nullable().optional(),
+        /** What the model server grew by when the model was loaded alone; null: not measured. */
+        memoryBytes: z.number().nullable().optional(),
+        /** What has to come about next, and by whom; null: nothing. */
+        waitsFor: z.string().nullable().optional(),
+      }),
+    ),
     weightPercent: z.number(),
   })
   .meta({ id: 'Deployment' });

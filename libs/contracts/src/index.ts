@@ -21,6 +21,7 @@ export {
   whoami,
 } from './access.schema.ts';
 export { canonicalJson, digestOf, type Json, sha256Hex } from './digest.ts';
+export { type Diagnosis, diagnosis, type Finding, finding, severities } from './doctor.schema.ts';
 export {
   type DocumentHead,
   type DocumentPatch,
@@ -61,6 +62,13 @@ export {
   versionSelect,
 } from './endpoint.schema.ts';
 export {
+  type EndpointLog,
+  type EndpointLogLine,
+  endpointLog,
+  endpointLogLine,
+  switchEndpoint,
+} from './endpoint-log.schema.ts';
+export {
   dynamicBatching,
   type EngineSpec,
   type EngineTensor,
@@ -82,6 +90,16 @@ export {
   innerMessage,
   shownMessage,
 } from './error.ts';
+export {
+  type CollectGarbage,
+  collectGarbage,
+  type DeletedModel,
+  deletedModel,
+  type Garbage,
+  type GarbageReport,
+  garbage,
+  garbageReport,
+} from './gc.schema.ts';
 export {
   type ChangeEvent,
   changeEvent,
@@ -138,6 +156,7 @@ export {
   endpointName,
   modelName,
   poolName,
+  probeKey,
   projectName,
   sha256,
   tag,
@@ -210,6 +229,7 @@ export {
   serverUsage,
   supervision,
 } from './server.schema.ts';
+export { type EndpointStats, endpointStats, type VersionCount, versionCount } from './stats.schema.ts';
 export {
   type DataType,
   dataType,
@@ -222,3 +242,4 @@ export {
   type Tensors,
   tensorSpec,
 } from './tensor.schema.ts';
+export { type EndpointWhy, endpointWhy, type WhyStep, whyStep, whySteps } from './why.schema.ts';

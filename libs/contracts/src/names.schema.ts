@@ -41,5 +41,7 @@ export function tritonModelName(model: string, version: number, identityDigest: 
 
 /** S3 keys (relative to the store's prefix): the only place that builds one. */
 export const blobKey = (hash: string, uploadId: string): string => `blobs/${hash}/${uploadId}`;
+/** Written, read and deleted again by `perch doctor`. */
+export const probeKey = (id: string): string => `probes/${id}`;
 export const versionClaimKey = (project: string, name: string, number: number): string =>
   `versions/${project}/${name}/${number}`;

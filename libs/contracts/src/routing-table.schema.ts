@@ -31,6 +31,8 @@ export const route = z.object({
   timeoutMs: z.number().int(),
   maxBodyBytes: z.number().int(),
   idempotent: z.boolean(),
+  /** A person stopped it: requests are told so. Absent = no. */
+  stopped: z.boolean().optional(),
 });
 export type Route = z.infer<typeof route>;
 
@@ -90,10 +92,13 @@ export const routerReport = z.object({
       /** Deployments this router cannot serve (its processing did not load), with the reason. */
       problems: z.record(z.string(), z.string()),
       held: z.boolean(),
-      /** Cumulative since `bootId` began, by endpoint and version; absent = nothing was served yet. */
-      stats: z.record(z.string(), z.record(z.string(), armStats)).optional(),
     })
     .optional(),
+  /**
+   * Counts since `bootId` began, by endpoint and version: only those that changed since they were last accepted, and not
+   * covered by `hash`, so that a busy endpoint resends neither the report nor the counts of the others.
+   */
+  stats: z.record(z.string(), z.record(z.string(), armStats)).optional(),
 });
 export type RouterReport = z.infer<typeof routerReport>;
 /** `needReport`: send the body with the next report. `forgotten`: enrol again. */
