@@ -69,7 +69,7 @@ export {
   switchEndpoint,
 } from './endpoint-log.schema.ts';
 export {
-  dynamicBatching,
+  computeCapability,
   type EngineSpec,
   type EngineTensor,
   engineSpec,
@@ -79,7 +79,9 @@ export {
   knownPlatforms,
   platform,
   type ResolvedEngine,
+  rateLimiter,
   resolvedEngine,
+  tensorrtOrigin,
 } from './engine.schema.ts';
 export {
   AppError,
@@ -132,7 +134,9 @@ export {
   type DownloadUrl,
   describeVersion,
   downloadUrl,
+  type FileFacts,
   type Framework,
+  fileFacts,
   framework,
   frameworks,
   type ListModels,
@@ -164,6 +168,14 @@ export {
   versionClaimKey,
   versionNumber,
 } from './names.schema.ts';
+export {
+  type Accelerator,
+  accelerator,
+  type ExecutionAccelerators,
+  executionAccelerators,
+  type Optimization,
+  optimization,
+} from './optimization.schema.ts';
 export { type FieldFault, fieldFaults, parseWith } from './parse.ts';
 export {
   type BuiltinName,
@@ -197,6 +209,16 @@ export {
   tableSections,
   tableServer,
 } from './routing-table.schema.ts';
+export {
+  dynamicBatching,
+  type QueuePolicy,
+  queuePolicy,
+  type SequenceBatching,
+  sequenceBatching,
+  type Warmup,
+  warmup,
+  warmupInput,
+} from './scheduling.schema.ts';
 export {
   type BlobUrls,
   blobUrls,

@@ -107,6 +107,19 @@ export const blobUpload = z
   .meta({ id: 'BlobUpload' });
 export type BlobUpload = z.infer<typeof blobUpload>;
 
+/** What the files of a version told by themselves when its upload was completed, by path. */
+export const fileFacts = z
+  .object({
+    /** `signature` of graphs that are not the version's main one (composing models of an ensemble). */
+    onnx: z
+      .record(z.string(), z.object({ opset: z.number().int(), ir: z.number().int(), signature: signature.optional() }))
+      .optional(),
+    /** Of each TensorRT plan the version that built it; null: the file does not tell. */
+    tensorrt: z.record(z.string(), z.object({ version: z.string().nullable() })).optional(),
+  })
+  .meta({ id: 'FileFacts' });
+export type FileFacts = z.infer<typeof fileFacts>;
+
 export const version = z
   .object({
     id: z.string(),
@@ -119,6 +132,8 @@ export const version = z
     sizeBytes: z.number(),
     framework: framework.nullable(),
     signature: signature.nullable(),
+    /** Absent: nothing was found, or an earlier release took the upload. */
+    facts: fileFacts.optional(),
     tags: z.array(z.string()),
     description: z.string(),
     metadata: z.record(z.string(), z.string()),
