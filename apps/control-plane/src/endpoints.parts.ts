@@ -2,6 +2,7 @@ import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
 import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
+import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { configTexts } from './config-text.source.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
@@ -14,6 +15,7 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 
 export const endpointControllers: Type[] = [
   EndpointController,
+  EndpointTruthController,
   FleetController,
   BlobController,
   EnrolController,

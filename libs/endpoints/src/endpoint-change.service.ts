@@ -9,7 +9,7 @@ import { diffSpecs } from './spec.diff.ts';
 import { initialStatus } from './status.plan.ts';
 
 export interface PutOptions {
-  verb: 'apply' | 'create' | 'replace' | 'rollback';
+  verb: 'apply' | 'create' | 'replace' | 'rollback' | 'start' | 'stop';
   expectedGeneration?: number;
   reason?: string;
 }
@@ -42,11 +42,8 @@ export class EndpointChangeService {
       const status = before?.spec ? before.status : initialStatus(generation);
       const reason = options.reason ?? '';
       await this.stores.endpoints.put(tx, { name: spec.name, generation, spec, status, actor: actor.name, reason });
-      const action = before?.spec
-        ? options.verb === 'rollback'
-          ? 'endpoint.rollback'
-          : 'endpoint.update'
-        : 'endpoint.create';
+      const named = options.verb === 'rollback' || options.verb === 'start' || options.verb === 'stop';
+      const action = before?.spec ? `endpoint.${named ? options.verb : 'update'}` : 'endpoint.create';
       const differences = diffSpecs(before?.spec ?? null, spec);
       await this.changes.record(tx, actor, action, spec.name, { generation, reason, changes: differences });
       await this.workStore.enqueue(tx, work.endpoint, spec.name);

@@ -42,9 +42,10 @@ export class EndpointReconcile {
     const seen = await this.stores.endpoints.get(manager, name);
     if (!seen) return { again: false, leaving: false };
     const nothing: WantedSight = { modelExists: false, wanted: [] };
-    const sight = seen.spec
-      ? await this.wanted.observe(seen.spec, await this.stores.deployments.ofEndpoint(manager, name))
-      : nothing;
+    const sight =
+      seen.spec && !seen.spec.stopped
+        ? await this.wanted.observe(seen.spec, await this.stores.deployments.ofEndpoint(manager, name))
+        : nothing;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
       if (row?.generation !== seen.generation) return { again: row !== undefined, leaving: false };

@@ -5,6 +5,7 @@ import { EndpointReconcile } from './endpoint.reconcile.ts';
 import { EndpointService } from './endpoint.service.ts';
 import { EndpointStore } from './endpoint.store.ts';
 import { EndpointChangeService } from './endpoint-change.service.ts';
+import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
@@ -18,6 +19,7 @@ const parts = [
   EndpointReconcile,
   EndpointService,
   EndpointStore,
+  EndpointSwitchService,
   EndpointsStore,
   FanOutReconcile,
   RetireReconcile,

@@ -1,5 +1,6 @@
 export { EndpointReconcile } from './endpoint.reconcile.ts';
 export { type ApplyOptions, EndpointService } from './endpoint.service.ts';
+export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.service.ts';
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
 export { RegistrySource } from './registry.source.ts';

@@ -92,5 +92,6 @@ export function buildRoute(spec: EndpointSpec, deployments: readonly RoutableDep
     timeoutMs: spec.limits.timeoutMs,
     maxBodyBytes: spec.limits.maxBodyBytes,
     idempotent: spec.idempotent,
+    ...(spec.stopped ? { stopped: true } : {}),
   };
 }

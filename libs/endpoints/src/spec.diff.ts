@@ -39,9 +39,10 @@ export function effectOf(
   }
   if (serving.length > 0 && load.length > 0) effect.push(`version ${serving.join(', ')} serves until that is ready`);
   if (drop.length > 0 && wanted.length > 0) effect.push(`then unloads version ${drop.join(', ')}`);
+  if (after.stopped) effect.push('it is stopped: nothing of it is served until it is started');
   if (drop.length > 0 && wanted.length === 0)
     effect.push(`unloads version ${drop.join(', ')}: nothing is served any more`);
-  if (wanted.length === 0)
+  if (wanted.length === 0 && !after.stopped)
     effect.push(`no version of ${after.model.project}/${after.model.name} matches: waits for one`);
   if (before !== null && load.length === 0 && touches(changes, 'fleet')) effect.push('moves replicas between servers');
   if (before !== null && touches(changes, 'traffic')) effect.push(`shares traffic by mode ${after.traffic.mode}`);

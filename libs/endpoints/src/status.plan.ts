@@ -37,6 +37,7 @@ export function decideStatus(facts: StatusFacts): EndpointStatus {
 function verdict({ spec, wanted, deployments, short, modelExists }: StatusFacts, serving: readonly number[]): Verdict {
   const model = `${spec.model.project}/${spec.model.name}`;
   const now = serving.length > 0 ? `version ${serving.join(', ')} serves` : 'nothing serves';
+  if (spec.stopped) return { phase: 'blocked', reason: 'stopped', message: `it was stopped by hand; ${now}` };
   if (wanted.length === 0)
     return {
       phase: 'blocked',

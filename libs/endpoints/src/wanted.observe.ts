@@ -38,6 +38,7 @@ export class WantedObserve {
 
   /** Numbers alone, for predictions. */
   async wantedNumbers(spec: EndpointSpec): Promise<number[]> {
+    if (spec.stopped) return [];
     return selectVersions(spec.model, await this.versions.versionsOf(spec.model.project, spec.model.name));
   }
 

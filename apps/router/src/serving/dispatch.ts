@@ -11,12 +11,17 @@ import { WaitingRoom } from './waiting-room.ts';
 type Attempt<T> = (upstream: Upstream, options: CallOptions) => Promise<T>;
 
 const maxWaiting = 1_000;
+/** So that one endpoint that is out for long leaves seats to the others. */
+const maxWaitingEach = 750;
 const notReady = (endpoint: string) =>
   new AppError('unavailable', `no server of ${endpoint} is ready`, { retryAfterMs: 1_000 });
 
+const isStopped = (endpoint: string) =>
+  new AppError('unavailable', `endpoint ${endpoint} is stopped`, { retryAfterMs: 30_000 });
+
 /** Brings one request to a server that takes it: chooses arm and server, tries others, waits, gives up. */
 export class Dispatch {
-  readonly waiting = new WaitingRoom(maxWaiting);
+  readonly waiting = new WaitingRoom(maxWaiting, maxWaitingEach);
   retries = 0;
   private readonly tables: ServingTables;
   private readonly budget = new RetryBudget();
@@ -38,19 +43,24 @@ export class Dispatch {
   }
 
   /**
-   * Puts the call on an arm of the table in force. Throws `not_found` for a version that the endpoint does not serve,
-   * `unavailable` when it serves none.
+   * Puts the call on an arm of the table in force; a promise when there is none now and it waits for a table that has one.
+   * Throws `not_found` for a version that the endpoint does not serve, `unavailable` when it is stopped.
    */
-  chooseArm(call: Call): void {
+  chooseArm(call: Call): Promise<void> | undefined {
+    return this.hasArm(call) ? undefined : this.wait(call);
+  }
+
+  private hasArm(call: Call): boolean {
     const table = this.table();
     call.route = table.endpoints.get(call.endpoint) ?? call.route;
     const target = pickTarget(call.route, Math.random(), call.pin);
     const arm = target && table.deployments.get(target.deployment);
     if (arm) {
       call.moveTo(arm);
-      return;
+      return true;
     }
-    if (call.pin === undefined || call.route.targets.length === 0) throw notReady(call.endpoint);
+    if (call.route.route.stopped) throw isStopped(call.endpoint);
+    if (call.pin === undefined || call.route.targets.length === 0) return false;
     const has = [...call.route.byVersion.keys()].sort((a, b) => b - a).join(', ');
     throw new AppError('not_found', `endpoint ${call.endpoint} does not serve version ${call.pin}; it serves ${has}`);
   }
@@ -90,14 +100,20 @@ export class Dispatch {
         const other = table.deployments.get(target.deployment);
         if (other && !call.passed.has(target.deployment)) return call.moveTo(other);
       }
+    await this.wait(call);
+  }
+
+  /** Until there is an arm again and it is worth trying. */
+  private async wait(call: Call): Promise<void> {
     call.moveTo(undefined);
-    if (call.exchange.cancelled) throw new AppError('cancelled', 'the client went away');
     call.waited = true;
-    await this.waiting.wait(call.endpoint);
-    if (performance.now() >= call.deadlineAt) throw notReady(call.endpoint);
+    do {
+      if (call.exchange.cancelled) throw new AppError('cancelled', 'the client went away');
+      await this.waiting.wait(call.endpoint);
+      if (performance.now() >= call.deadlineAt) throw notReady(call.endpoint);
+    } while (!this.hasArm(call));
     call.passed = undefined;
     call.tried = undefined;
-    this.chooseArm(call);
   }
 
   private failed(call: Call, upstream: Upstream, error: unknown): void {

@@ -120,7 +120,9 @@ export class ServingTables {
     const before = this.current?.endpoints.get(name);
     const unchanged = before?.route === route && before.targets.length === route.targets.length;
     const compiled = unchanged && route.targets.every(isUsable) ? before : compileRoute(name, route, isUsable);
-    if (compiled.targets.length === 0 && before && before.targets.length > 0) {
+    // a route without targets was emptied on purpose: stopped, or nothing that its rule wants
+    const unusable = compiled.targets.length === 0 && route.targets.length > 0;
+    if (unusable && before && before.targets.length > 0) {
       for (const { deployment } of before.targets) {
         keep.add(deployment);
         const kept = this.current!.deployments.get(deployment);
