@@ -32,7 +32,8 @@ export class InferencePath {
   /** Chooses the arm, preprocesses, infers on a server that takes it, postprocesses. */
   async answer(call: Call): Promise<HttpReply> {
     const contentType = call.exchange.head.headers['content-type'];
-    this.dispatch.chooseArm(call);
+    const choosing = this.dispatch.chooseArm(call);
+    if (choosing) await choosing;
     for (;;) {
       const { arm } = call;
       const prepared = arm.processing.preprocess(call.body(), contentType, call);

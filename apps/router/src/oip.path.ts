@@ -64,7 +64,8 @@ export class OipPath {
   }
 
   async answer(call: Call & { action: OipAction }): Promise<HttpReply> {
-    this.dispatch.chooseArm(call);
+    const choosing = this.dispatch.chooseArm(call);
+    if (choosing) await choosing;
     if (call.action === '') return this.metadata(call);
     for (;;) {
       const request = this.requestOf(call);
