@@ -4,6 +4,7 @@ import { AddFleet1790000000200 } from './1790000000200-add-fleet.ts';
 import { AddEndpoints1790000000300 } from './1790000000300-add-endpoints.ts';
 import { AddAccess1790000000400 } from './1790000000400-add-access.ts';
 import { AddVariants1790000000500 } from './1790000000500-add-variants.ts';
+import { AddUses1790000000520 } from './1790000000520-add-uses.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -13,4 +14,5 @@ export const migrations = [
   AddEndpoints1790000000300,
   AddAccess1790000000400,
   AddVariants1790000000500,
+  AddUses1790000000520,
 ];

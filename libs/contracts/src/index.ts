@@ -145,6 +145,8 @@ export {
   type Model,
   metadata,
   model,
+  plainUses,
+  type UsedModel,
   type Version,
   type VersionState,
   type VersionUpload,

@@ -26,7 +26,8 @@ export const metadata = z.record(z.string().regex(/^[A-Za-z0-9._-]{1,64}$/), z.s
  */
 export const usesName = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, 'a used name is 1 to 128 of A-Z a-z 0-9 _ . -');
+  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, 'a used name is 1 to 128 of A-Z a-z 0-9 _ . -')
+  .refine((name) => !/-v\d{1,10}-[0-9a-f]{12}$/.test(name), 'a used name must not look like one that Perch gives');
 const modelPath = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'a used model is project/model');
@@ -44,6 +45,23 @@ export const versionUses = z
   )
   .meta({ id: 'VersionUses' });
 export type VersionUses = z.infer<typeof versionUses>;
+
+/** One used model with nothing left out: the newest published version of it, or a fixed one. */
+export interface UsedModel {
+  model: string;
+  version?: number;
+  as: 'literal' | 'parameter';
+}
+/** Uses in the one form they are stored and shown in, in order of their names. */
+export const plainUses = (uses: VersionUses | undefined): Record<string, UsedModel> =>
+  Object.fromEntries(
+    Object.entries(uses ?? {})
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, use]) => {
+        const { model, version, as } = typeof use === 'string' ? { model: use, as: 'literal' as const } : use;
+        return [name, { model, ...(version === undefined ? {} : { version }), as }];
+      }),
+  );
 
 const describing = {
   description: text.optional(),

@@ -95,6 +95,10 @@ export class RegistryService {
   listVersions(project: string, name: string): Promise<Version[]> {
     return this.versions.list(project, name);
   }
+  /** Models (`project/name`) of which a draft or published version uses the given one. */
+  modelsUsing(model: string): Promise<string[]> {
+    return this.versions.modelsUsing(model);
+  }
   /** The manifest of a version by its id, in order of paths. */
   filesOf(versionId: string): Promise<ManifestFile[]> {
     return this.versions.filesOf(versionId);

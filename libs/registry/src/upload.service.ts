@@ -9,6 +9,7 @@ import {
   manifestDigest,
   modelName,
   parseWith,
+  plainUses,
   projectName,
   type VersionUpload,
 } from '@perch/contracts';
@@ -59,7 +60,7 @@ export class UploadService {
     const digest = manifestDigest(checked.files);
     const { number, fresh } = await this.transactions.run(async (tx) => {
       const model = await this.numbers.lock(tx, project, name);
-      const same = await this.versions.sameBytes(tx, model.id, digest);
+      const same = await this.versions.sameBytes(tx, model.id, digest, plainUses(checked.uses));
       if (same === undefined) return { number: await this.begin(tx, actor, model, checked, digest), fresh: true };
       await this.goOn(tx, actor, await this.versions.lock(tx, project, name, same), checked);
       return { number: same, fresh: false };
@@ -96,6 +97,7 @@ export class UploadService {
       description: wish.description ?? '',
       metadata: wish.metadata ?? {},
       lineage: wish.lineage ?? {},
+      uses: plainUses(wish.uses),
       author: actor.name,
       uploadExpiresAt: deadline(),
     });

@@ -1,4 +1,4 @@
-import type { Framework, Signature, Version, VersionState } from '@perch/contracts';
+import type { Framework, Signature, UsedModel, Version, VersionState } from '@perch/contracts';
 import { Column, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import { sizeColumn } from './blob.entity.ts';
 import { ModelEntity } from './model.entity.ts';
@@ -20,6 +20,8 @@ export class VersionEntity {
   @Column('text') description!: string;
   @Column('jsonb') metadata!: Record<string, string>;
   @Column('jsonb') lineage!: Version['lineage'];
+  /** By the name that its code calls. */
+  @Column('jsonb', { default: {} }) uses!: Record<string, UsedModel>;
   @Column('text') author!: string;
   @Column('timestamptz', { name: 'created_at' }) createdAt!: Date;
   @Column('timestamptz', { name: 'completed_at', nullable: true }) completedAt!: Date | null;

@@ -62,6 +62,10 @@ export class VersionService {
     return found.map((version) => toVersion(version));
   }
 
+  async modelsUsing(model: string): Promise<string[]> {
+    return this.versions.modelsUsing(this.transactions.manager, model);
+  }
+
   async filesOf(versionId: string): Promise<ManifestFile[]> {
     return (await this.versions.files(this.transactions.manager, versionId)).map(toFile);
   }

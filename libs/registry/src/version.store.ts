@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { AppError, type ManifestFile, type Version } from '@perch/contracts';
+import { AppError, type ManifestFile, type UsedModel, type Version } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import { LessThan } from 'typeorm';
 import { VersionEntity } from './version.entity.ts';
@@ -68,18 +68,34 @@ export class VersionStore {
   }
 
   /**
-   * The version that an upload of these bytes goes on with: one still uploading, a draft that was never published, or the
+   * The version that an upload of these bytes, with these uses, goes on with: one still uploading, a draft that was never published, or the
    * newest version unless it is archived. Held against the sweep.
    */
-  async sameBytes(tx: Tx, modelId: string, manifestDigest: string): Promise<number | undefined> {
+  async sameBytes(
+    tx: Tx,
+    modelId: string,
+    manifestDigest: string,
+    uses: Record<string, UsedModel>,
+  ): Promise<number | undefined> {
     const [row] = await tx.query(
-      `select number from versions v where model_id = $1 and manifest_digest = $2 and (
+      `select number from versions v where model_id = $1 and manifest_digest = $2 and uses = $3 and (
          state = 'uploading' or (state = 'draft' and published_at is null) or (state <> 'archived'
          and number = (select max(number) from versions where model_id = $1 and state <> 'uploading')))
        order by state = 'uploading' desc, number desc limit 1 for update`,
-      [modelId, manifestDigest],
+      [modelId, manifestDigest, JSON.stringify(uses)],
     );
     return row?.number;
+  }
+
+  /** Models (`project/name`) with a version that may be served and uses the given one. */
+  async modelsUsing(tx: Tx, model: string): Promise<string[]> {
+    const rows: { model: string }[] = await tx.query(
+      `select distinct m.project || '/' || m.name as model from versions v join models m on m.id = v.model_id
+       where v.uses <> '{}' and v.state in ('draft', 'published')
+         and exists (select 1 from jsonb_each(v.uses) u where u.value ->> 'model' = $1) order by 1`,
+      [model],
+    );
+    return rows.map((row) => row.model);
   }
 
   async change(tx: Tx, id: string, change: VersionChange): Promise<void> {
@@ -129,6 +145,7 @@ export const toVersion = (version: VersionEntity, files?: readonly VersionFileEn
   description: version.description,
   metadata: version.metadata,
   lineage: version.lineage,
+  uses: version.uses,
   author: version.author,
   createdAt: version.createdAt.toISOString(),
   publishedAt: version.publishedAt?.toISOString() ?? null,

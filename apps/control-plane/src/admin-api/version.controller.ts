@@ -12,16 +12,22 @@ import {
   downloadUrl,
   modelName,
   paged,
+  plainUses,
   projectName,
+  type VersionUses,
   version,
   versionNumber,
   versionUpload,
 } from '@perch/contracts';
 import { RegistryService } from '@perch/registry';
-import { Allow, Answers, By, Idempotent } from './http.ts';
+import { Allow, Answers, By, Idempotent, requireProject } from './http.ts';
 
 const InProject = () => Param('project', { schema: projectName });
 const OfModel = () => Param('name', { schema: modelName });
+/** Whoever uses a model serves it: its project must be in the scopes of the key too. */
+const requireUsed = (actor: Actor, uses: VersionUses | undefined): void => {
+  for (const { model } of Object.values(plainUses(uses))) requireProject(actor, model.slice(0, model.indexOf('/')));
+};
 const Numbered = () => Param('number', { schema: versionNumber });
 
 @Allow('publisher')
@@ -59,6 +65,7 @@ export class VersionController {
     @OfModel() name: string,
     @Body({ schema: createVersion }) body: CreateVersion,
   ) {
+    requireUsed(actor, body.uses);
     return this.registry.createVersion(actor, project, name, body);
   }
 
@@ -71,6 +78,7 @@ export class VersionController {
     @OfModel() name: string,
     @Body({ schema: createVersionFromUrl }) body: CreateVersionFromUrl,
   ) {
+    requireUsed(actor, body.uses);
     return this.registry.createFromUrl(actor, project, name, body);
   }
 
