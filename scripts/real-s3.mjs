@@ -158,6 +158,8 @@ export async function startS3({ tools = toolsFolder(), folder = tmpdir() } = {})
     fault = await launch(port);
     if (fault) continue;
     const server = { endpoint: `http://127.0.0.1:${port}`, bucket: 'perch', ...keys, kill, stop };
+    server.dataFolder = join(home, 'data/perch');
+    server.signal = (signal) => child.kill(signal);
     server.restart = async () => {
       const again = await launch(port);
       if (again) throw new Error(`versitygw did not come back: ${again}`);

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint, EndpointSpecInput, Server, Version, VersionUpload } from '@perch/contracts';
-import type { Stack } from './stack.ts';
 
 export interface Answer<T> {
   status: number;
@@ -8,10 +7,18 @@ export interface Answer<T> {
   headers: Headers;
 }
 
+/** Where a user's programs find everything. */
+export interface AdminTarget {
+  adminKey: string;
+  controlPlane: { address: string };
+  router: { address: string };
+  logs(): Promise<string>;
+}
+
 /** What a user's programs send: plain HTTP to the admin API and the router. */
 export class Admin {
   constructor(
-    readonly stack: Stack,
+    readonly stack: AdminTarget,
     readonly key = stack.adminKey,
   ) {}
 

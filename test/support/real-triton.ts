@@ -137,16 +137,19 @@ async function answersReady(http: string, alive: () => boolean): Promise<void> {
   }
 }
 
-/** Starts a real Triton. `repository`: an existing folder that stays; default: one of its own below the temporary folder. */
+/**
+ * Starts a real Triton. `repository`: an existing folder that stays; default: one of its own below the temporary folder.
+ * `ports` (HTTP, gRPC, metrics): default free ones.
+ */
 export async function startTriton(
-  options: { id?: string; repository?: string; extra?: string[] } = {},
+  options: { id?: string; repository?: string; extra?: string[]; ports?: [number, number, number] } = {},
 ): Promise<ModelServer> {
   const folder = await mkdtemp(join(tmpdir(), 'perch-triton-'));
   const repository = options.repository ?? join(folder, 'models');
   await mkdir(repository, { recursive: true });
   // A port that was free a moment ago may be taken by another test: then others are tried.
   for (let attempt = 1; ; attempt += 1) {
-    const [httpPort, grpcPort, metricsPort] = (await freePorts(3)) as [number, number, number];
+    const [httpPort, grpcPort, metricsPort] = options.ports ?? ((await freePorts(3)) as [number, number, number]);
     const http = `127.0.0.1:${httpPort}`;
     const { command, args, env } = tritonCommand({
       repository,
@@ -175,13 +178,14 @@ export async function startTriton(
 
 /** Starts the built engine (`npm run build`) as a process of its own. */
 export async function startEngine(
-  options: { id?: string; repository?: string; env?: Record<string, string> } = {},
+  options: { id?: string; repository?: string; env?: Record<string, string>; ports?: [number, number, number] } = {},
 ): Promise<ModelServer> {
   const main = join(root, 'apps/engine/dist/main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: run \`npm run build\` first`);
   const folder = await mkdtemp(join(tmpdir(), 'perch-engine-'));
   const repository = options.repository ?? join(folder, 'models');
-  const bound = { http: '127.0.0.1:0', grpc: '127.0.0.1:0', metrics: '127.0.0.1:0' };
+  const [http, grpc, metrics] = (options.ports ?? [0, 0, 0]).map((port) => `127.0.0.1:${port}`);
+  const bound = { http: http!, grpc: grpc!, metrics: metrics! };
   const env: Record<string, string | undefined> = {
     PATH: globalThis.process.env['PATH'],
     PERCH_ENGINE_REPOSITORY: repository,

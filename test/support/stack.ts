@@ -12,7 +12,10 @@ const root = join(import.meta.dirname, '../..');
 /** One of Perch's programs as a child process, on an address of its own choice at first and on the same one ever after. */
 export class Program {
   address = '';
+  /** Called when it ends though nobody asked for it. */
+  onUnexpectedExit: (words: string) => void = () => undefined;
   private child: ChildProcess | undefined;
+  private readonly asked = new WeakSet<ChildProcess>();
 
   constructor(
     readonly name: string,
@@ -29,6 +32,9 @@ export class Program {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;
+    child.once('exit', (code, signal) => {
+      if (!this.asked.has(child)) this.onUnexpectedExit(`${this.name} ended by itself (${code ?? signal})`);
+    });
     const log = createWriteStream(this.logFile, { flags: 'a' });
     child.stderr!.pipe(log, { end: false });
     await new Promise<void>((done, fail) => {
@@ -77,11 +83,20 @@ export class Program {
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const child = this.child;
     if (!child || !this.running) return;
+    this.asked.add(child);
     const ended = new Promise((done) => child.once('exit', done));
     child.kill(signal);
     const late = setTimeout(() => child.kill('SIGKILL'), 15_000);
     await ended;
     clearTimeout(late);
+  }
+
+  /** SIGSTOP and SIGCONT: it is there, and does nothing. */
+  freeze(): void {
+    this.child?.kill('SIGSTOP');
+  }
+  thaw(): void {
+    this.child?.kill('SIGCONT');
   }
 
   /** SIGKILL and start again, as a crash would have it. */

@@ -1,0 +1,187 @@
+import { readFile, rm } from 'node:fs/promises';
+import type { OwnPostgres } from './own-postgres.ts';
+import type { ModelServer } from './real-triton.ts';
+import type { Program } from './stack.ts';
+
+export type PartKind = 'router' | 'agent' | 'control-plane' | 'triton' | 'postgres' | 's3';
+
+/** One process of a fleet, as faults see it. Every method may be called in any state. */
+export interface Part {
+  readonly kind: PartKind;
+  readonly name: string;
+  readonly running: boolean;
+  kill(): Promise<void>;
+  /** Brings it back where it was; tried again for a while, because whatever it needs may be away too. */
+  start(): Promise<void>;
+  freeze(): void;
+  thaw(): void;
+}
+
+async function startWithPatience(part: string, start: () => Promise<unknown>): Promise<void> {
+  const deadline = Date.now() + 90_000;
+  for (;;)
+    try {
+      await start();
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`${part} does not come back`, { cause: error });
+      await new Promise((next) => setTimeout(next, 500));
+    }
+}
+
+export function programPart(kind: PartKind, program: Program): Part {
+  return {
+    kind,
+    name: program.name,
+    get running() {
+      return program.running;
+    },
+    kill: () => program.stop('SIGKILL'),
+    start: () => startWithPatience(program.name, async () => program.running || (await program.start())),
+    freeze: () => program.freeze(),
+    thaw: () => program.thaw(),
+  };
+}
+
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Python models run in children of Triton, which outlive a SIGKILL of it; where a container ends, they end too. */
+async function childrenOf(pid: number): Promise<{ pid: number; region: string | undefined }[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  return Promise.all(
+    text
+      .split(' ')
+      .filter(Boolean)
+      .map(async (child) => {
+        const words = (await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')).split('\0');
+        return { pid: Number(child), region: words.find((word) => /^triton_\w+_shm_region_/.test(word)) };
+      }),
+  );
+}
+
+/** A model server that is started again by itself a second after it ended, as a platform would, unless it was killed here. */
+export class TritonPart implements Part {
+  readonly kind = 'triton' as const;
+  /** Ends that no fault of ours brought about. */
+  ownEnds = 0;
+  private wanted = true;
+  private starting: Promise<void> | undefined;
+  private children: Awaited<ReturnType<typeof childrenOf>> = [];
+  private readonly watch: NodeJS.Timeout;
+
+  constructor(
+    readonly name: string,
+    readonly server: ModelServer,
+  ) {
+    this.watch = setInterval(() => void this.look(), 500);
+  }
+
+  get running(): boolean {
+    return alive(this.server.pid);
+  }
+
+  async kill(): Promise<void> {
+    this.wanted = false;
+    await this.starting?.catch(() => undefined);
+    await this.sweep(async () => void (await this.server.stop('SIGKILL')));
+  }
+
+  async start(): Promise<void> {
+    this.wanted = true;
+    if (this.running) return;
+    this.starting ??= startWithPatience(this.name, () => this.server.restart()).finally(
+      () => (this.starting = undefined),
+    );
+    await this.starting;
+  }
+
+  freeze(): void {
+    if (this.running) process.kill(this.server.pid, 'SIGSTOP');
+  }
+  thaw(): void {
+    if (this.running) process.kill(this.server.pid, 'SIGCONT');
+  }
+
+  async remove(): Promise<void> {
+    clearInterval(this.watch);
+    this.wanted = false;
+    this.thaw();
+    await this.starting?.catch(() => undefined);
+    await this.sweep(() => this.server.remove());
+  }
+
+  private async look(): Promise<void> {
+    if (this.running) {
+      this.children = await childrenOf(this.server.pid);
+      return;
+    }
+    if (!this.wanted || this.starting) return;
+    this.ownEnds += 1;
+    await this.sweep(async () => undefined);
+    await this.start().catch(() => undefined); // looked at again
+  }
+
+  private async sweep(end: () => Promise<void>): Promise<void> {
+    const children = this.running ? await childrenOf(this.server.pid) : this.children;
+    await end();
+    for (const { pid, region } of children) {
+      const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      if (words.includes('triton_python_backend_stub')) process.kill(pid, 'SIGKILL');
+      if (region) await rm(`/dev/shm/${region}`, { force: true });
+    }
+    this.children = [];
+  }
+}
+
+export function postgresPart(postgres: OwnPostgres): Part {
+  let running = true;
+  return {
+    kind: 'postgres',
+    name: 'postgres',
+    get running() {
+      return running;
+    },
+    async kill() {
+      running = false;
+      await postgres.kill();
+    },
+    async start() {
+      if (!running) await startWithPatience('postgres', () => postgres.restart());
+      running = true;
+    },
+    freeze: () => postgres.signal('SIGSTOP'),
+    thaw: () => postgres.signal('SIGCONT'),
+  };
+}
+
+export function s3Part(s3: {
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+}): Part {
+  let running = true;
+  return {
+    kind: 's3',
+    name: 's3',
+    get running() {
+      return running;
+    },
+    async kill() {
+      running = false;
+      await s3.kill();
+    },
+    async start() {
+      if (!running) await startWithPatience('s3', () => s3.restart());
+      running = true;
+    },
+    freeze: () => s3.signal('SIGSTOP'),
+    thaw: () => s3.signal('SIGCONT'),
+  };
+}
