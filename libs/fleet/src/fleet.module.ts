@@ -11,6 +11,7 @@ import { RouterService } from './router.service.ts';
 import { RouterStore } from './router.store.ts';
 import { ServerService } from './server.service.ts';
 import { ServerStore } from './server.store.ts';
+import { SightStore } from './sight.store.ts';
 import { SweepReconcile } from './sweep.reconcile.ts';
 
 const parts = [
@@ -25,6 +26,7 @@ const parts = [
   RouterStore,
   ServerService,
   ServerStore,
+  SightStore,
   SweepReconcile,
 ];
 

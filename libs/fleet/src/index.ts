@@ -20,6 +20,7 @@ export { unloadObstacle } from './router.decide.ts';
 export { RouterService, routerLiveMs } from './router.service.ts';
 export { ServerService } from './server.service.ts';
 export { type Presence, ServerStore } from './server.store.ts';
+export { type PlacementSight, type ServerSight, SightStore } from './sight.store.ts';
 export { SweepReconcile } from './sweep.reconcile.ts';
 export type { ModelVariant, NeededModel, Requirements } from './variant.ts';
 export { theOnlyKey, work } from './work.ts';
