@@ -1,4 +1,4 @@
-import type { Framework, ManifestFile, Signature } from '@perch/contracts';
+import type { Framework, ManifestFile, ResolvedEngine, Signature, VersionUses } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import type { VersionFacts } from './version.plan.ts';
 
@@ -8,6 +8,7 @@ export interface ServableVersion extends VersionFacts {
   manifestDigest: string;
   framework: Framework | null;
   signature: Signature | null;
+  uses?: VersionUses | undefined;
 }
 
 /** Where versions come from: the registry. */
@@ -33,10 +34,18 @@ export interface ConfigSight {
   declaresInputs: boolean;
   declaresOutputs: boolean;
   hasVersionPolicy: boolean;
+  /** Models that an ensemble steps into, each once; absent: it is none. `version` -1: the newest. */
+  steps?: { model: string; version: number }[];
 }
 
 /** Reads `config.pbtxt` texts as Triton does. Throws `invalid` that names `thing`, line and column of the first fault. */
 export interface ConfigTexts {
   read(text: string, thing: string): ConfigSight;
+  /** The text of an ensemble whose steps call the models under these names, whatever version they held. */
+  renameSteps(text: string, names: ReadonlyMap<string, string>): string;
+  /** The whole text of a model's configuration, for a server that knows best whether to take a GPU. */
+  render(name: string, engine: ResolvedEngine): string;
+  /** Whether two texts say the same of a model of this name. */
+  same(name: string, a: string, b: string): boolean;
 }
 export const CONFIG_TEXTS = Symbol('config texts');
