@@ -63,13 +63,15 @@ function jsonLine(options: UpOptions, running: Running): string {
 }
 
 function welcome(options: UpOptions, running: Running, ms: number): string {
-  const { engine } = running;
+  const { engine, servers } = running;
   const kind = engine.kind === 'triton' ? `Triton ${engine.version}` : 'embedded engine';
   const facts = factsText([
     ['  control plane', running.controlPlane],
     ['  router', running.router],
-    ['  model server', `${kind}: http ${engine.http}, grpc ${engine.grpc}, metrics ${engine.metrics}`],
-    ['  agent', running.agent],
+    ...servers.map(({ name, http, grpc, agent }): [string, string] => [
+      `  server ${name}`,
+      `${kind}: http ${http}, grpc ${grpc}; agent ${agent}`,
+    ]),
     ['  database', running.database],
     ['  data', running.dataDir],
     ['  logs', running.logs],

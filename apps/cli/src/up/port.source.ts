@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { freePort } from './embedded-postgres.source.ts';
-import type { Ports } from './program.plan.ts';
+import type { Ports, ServerPorts } from './program.plan.ts';
 
 export const isFree = (port: number): Promise<boolean> =>
   new Promise((done) => {
@@ -18,21 +18,26 @@ async function choose(wanted: readonly (number | undefined)[]): Promise<number> 
 interface Asked {
   controlPort: number | undefined;
   routerPort: number | undefined;
+  servers: number;
 }
+
+const serverPorts = async (last: Partial<ServerPorts>): Promise<ServerPorts> => ({
+  agent: await choose([last.agent]),
+  http: await choose([last.http]),
+  grpc: await choose([last.grpc]),
+  metrics: await choose([last.metrics]),
+});
 
 /**
  * Ports of all programs: what was asked for as it stands (somebody else on it is an error when the program starts; 0 is
  * any), else the ones of the last run, else the usual ones, else any that is free.
  */
-export async function choosePorts({ controlPort, routerPort }: Asked, last: Partial<Ports>): Promise<Ports> {
+export async function choosePorts({ controlPort, routerPort, servers }: Asked, last: Partial<Ports>): Promise<Ports> {
   const anyControl = controlPort === 0;
   const anyRouter = routerPort === 0 || (anyControl && routerPort === undefined);
   return {
     control: controlPort || (await choose(anyControl ? [] : [last.control, 8080])),
     router: routerPort || (await choose(anyRouter ? [] : [last.router, 8090])),
-    agent: await choose([last.agent]),
-    engineHttp: await choose([last.engineHttp]),
-    engineGrpc: await choose([last.engineGrpc]),
-    engineMetrics: await choose([last.engineMetrics]),
+    servers: await Promise.all(Array.from({ length: servers }, (_, place) => serverPorts(last.servers?.[place] ?? {}))),
   };
 }

@@ -1,24 +1,30 @@
-import type { Places, UpOptions } from './up.config.ts';
+import { numbered, type Places, type UpOptions } from './up.config.ts';
 
 export interface Secrets {
   adminKey: string;
   joinServer: string;
   joinRouter: string;
 }
-/** `host:port` of the model server that the agent looks after. */
-export interface TritonPlace {
-  http: string;
-  grpc: string;
-  metrics: string;
-  repository: string;
+/** Ports of one model server and of the agent beside it. */
+export interface ServerPorts {
+  agent: number;
+  http: number;
+  grpc: number;
+  metrics: number;
 }
 export interface Ports {
   control: number;
   router: number;
-  agent: number;
-  engineHttp: number;
-  engineGrpc: number;
-  engineMetrics: number;
+  servers: ServerPorts[];
+}
+/** One model server: `host:port` of each of its listeners. */
+export interface ServerPlace {
+  name: string;
+  agent: string;
+  http: string;
+  grpc: string;
+  metrics: string;
+  repository: string;
 }
 
 type Env = Record<string, string>;
@@ -45,34 +51,39 @@ export const controlPlaneEnv = (
   ...(options.store ?? { PERCH_STORE_URL: fileUrl(places.artifacts) }),
 });
 
-export const engineEnv = (places: Places, ports: Ports): Env => ({
-  PERCH_ENGINE_HTTP: at(ports.engineHttp),
-  PERCH_ENGINE_GRPC: at(ports.engineGrpc),
-  PERCH_ENGINE_METRICS: at(ports.engineMetrics),
-  PERCH_ENGINE_REPOSITORY: places.engine,
-});
-
-export const tritonPlace = (places: Places, ports: Ports): TritonPlace => ({
-  http: at(ports.engineHttp),
-  grpc: at(ports.engineGrpc),
-  metrics: at(ports.engineMetrics),
-  repository: places.engine,
-});
-
-export const agentEnv = (places: Places, ports: Ports, secrets: Secrets): Env => {
-  const triton = tritonPlace(places, ports);
+export const serverPlace = (places: Places, ports: Ports, place: number): ServerPlace => {
+  const { agent, http, grpc, metrics } = ports.servers[place]!;
   return {
-    PERCH_LISTEN: at(ports.agent),
+    name: numbered('local', place),
+    agent: at(agent),
+    http: at(http),
+    grpc: at(grpc),
+    metrics: at(metrics),
+    repository: places.repository(place),
+  };
+};
+
+export const engineEnv = ({ http, grpc, metrics, repository }: ServerPlace): Env => ({
+  PERCH_ENGINE_HTTP: http,
+  PERCH_ENGINE_GRPC: grpc,
+  PERCH_ENGINE_METRICS: metrics,
+  PERCH_ENGINE_REPOSITORY: repository,
+});
+
+export const agentEnv = (places: Places, ports: Ports, secrets: Secrets, place: number): Env => {
+  const triton = serverPlace(places, ports, place);
+  return {
+    PERCH_LISTEN: triton.agent,
     PERCH_CONTROL_URL: controlUrl(ports),
     PERCH_JOIN_KEY: secrets.joinServer,
-    PERCH_DATA_DIR: places.agent,
+    PERCH_DATA_DIR: places.agent(place),
     PERCH_TRITON_HTTP: triton.http,
     PERCH_TRITON_GRPC: triton.grpc,
     PERCH_TRITON_METRICS: triton.metrics,
     PERCH_TRITON_REPOSITORY: triton.repository,
     PERCH_ADVERTISE_HTTP: triton.http,
     PERCH_ADVERTISE_GRPC: triton.grpc,
-    PERCH_NAME: 'local',
+    PERCH_NAME: triton.name,
   };
 };
 

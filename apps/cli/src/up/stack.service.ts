@@ -11,7 +11,7 @@ import * as plan from './program.plan.ts';
 import { untilAnswers, untilServing } from './readiness.source.ts';
 import { StateStore, type UpState } from './state.store.ts';
 import { findTriton, type InstalledTriton, tritonLaunch } from './triton.source.ts';
-import { type Places, placesOf, type UpOptions } from './up.config.ts';
+import { numbered, type Places, placesOf, type UpOptions } from './up.config.ts';
 import { Watchdog } from './watchdog.source.ts';
 
 export const UP_OPTIONS = Symbol('options of perch up');
@@ -21,8 +21,9 @@ export const UP_WORDS = Symbol('where perch up says what happens');
 export interface Running {
   controlPlane: string;
   router: string;
-  engine: { kind: 'embedded' | 'triton'; version?: string; http: string; grpc: string; metrics: string };
-  agent: string;
+  engine: { kind: 'embedded' | 'triton'; version?: string };
+  /** Model servers with their agents. */
+  servers: Omit<plan.ServerPlace, 'repository'>[];
   database: string;
   dataDir: string;
   /** Where the embedded database really lies; null: it is an outside one. */
@@ -40,7 +41,11 @@ const mainOf = (app: string) => fileURLToPath(new URL(`../../../${app}/dist/main
 export class StackService implements BeforeApplicationShutdown {
   private readonly places: Places;
   private readonly watchdog = new Watchdog();
+  /** In the order of their start. */
   private readonly programs: ChildProgram[] = [];
+  private readonly engines: ChildProgram[] = [];
+  private readonly edge: ChildProgram[] = [];
+  private control: ChildProgram | undefined;
   private database: Database | undefined;
   private databaseUrl = '';
   private lock: FolderLock | undefined;
@@ -68,17 +73,27 @@ export class StackService implements BeforeApplicationShutdown {
     await this.prepare();
     if (this.options.triton) this.triton = await findTriton(this.options.toolsDir, this.options.environment);
     this.watchdog.start();
-    const engine = this.engine();
+    const { places, ports, options } = this;
+    const { secrets } = this.state;
     const control = this.child('control-plane', () =>
-      plan.controlPlaneEnv(this.options, this.places, this.ports, this.state.secrets, this.databaseUrl),
+      plan.controlPlaneEnv(options, places, ports, secrets, this.databaseUrl),
     );
+    this.control = control;
+    const servers = ports.servers.map((_, place) => place);
+    this.engines.push(...servers.map((place) => this.engine(place)));
     await together([
-      this.begin(engine, ['engineHttp', 'engineGrpc', 'engineMetrics']),
-      this.startDatabase().then(() => this.begin(control, ['control'])),
+      ...servers.map((place) => this.begin(this.engines[place]!, ports.servers[place]!, ['http', 'grpc', 'metrics'])),
+      this.startDatabase().then(() => this.begin(control, ports, options.controlPort ? [] : ['control'])),
     ]);
-    const agent = this.child('agent', () => plan.agentEnv(this.places, this.ports, this.state.secrets));
-    const router = this.child('router', () => plan.routerEnv(this.places, this.ports, this.state.secrets));
-    await together([this.begin(agent, ['agent']), this.begin(router, ['router'])]);
+    const agents = servers.map((place) =>
+      this.child(numbered('agent', place), () => plan.agentEnv(places, ports, secrets, place)),
+    );
+    const router = this.child('router', () => plan.routerEnv(places, ports, secrets));
+    this.edge.push(...agents, router);
+    await together([
+      ...servers.map((place) => this.begin(agents[place]!, ports.servers[place]!, ['agent'])),
+      this.begin(router, ports, options.routerPort ? [] : ['router']),
+    ]);
     await this.remember();
     await untilServing(
       plan.controlUrl(this.ports),
@@ -96,13 +111,9 @@ export class StackService implements BeforeApplicationShutdown {
     this.lock = await lockFolder(this.places.lock);
     if (this.lock.recovered)
       this.words.say('an earlier perch up on this folder was killed; going on from what it left');
-    for (const folder of [
-      this.places.logs,
-      this.places.artifacts,
-      this.places.engine,
-      this.places.agent,
-      this.places.router,
-    ])
+    const { logs, artifacts, router, repository, agent } = this.places;
+    const ofServers = Array.from({ length: this.options.servers }, (_, place) => [repository(place), agent(place)]);
+    for (const folder of [logs, artifacts, router, ...ofServers.flat()])
       await mkdir(folder, { recursive: true, mode: 0o700 });
     const store = new StateStore(this.places.state);
     this.state = await store.read();
@@ -120,12 +131,15 @@ export class StackService implements BeforeApplicationShutdown {
     this.databaseUrl = await this.database.start();
   }
 
-  private engine(): ChildProgram {
+  private engine(place: number): ChildProgram {
     const triton = this.triton;
-    if (!triton) return this.child('engine', () => plan.engineEnv(this.places, this.ports));
-    return this.launched('triton', () => {
-      const { engineHttp: httpPort, engineGrpc: grpcPort, engineMetrics: metricsPort } = this.ports;
-      const wish = { repository: this.places.engine, httpPort, grpcPort, metricsPort };
+    if (!triton)
+      return this.child(numbered('engine', place), () =>
+        plan.engineEnv(plan.serverPlace(this.places, this.ports, place)),
+      );
+    return this.launched(numbered('triton', place), () => {
+      const { http: httpPort, grpc: grpcPort, metrics: metricsPort } = this.ports.servers[place]!;
+      const wish = { repository: this.places.repository(place), httpPort, grpcPort, metricsPort };
       const ready = (signal: AbortSignal) => untilAnswers(`http://127.0.0.1:${httpPort}/v2/health/live`, signal);
       return { ...tritonLaunch(triton, wish, this.options.environment), ready };
     });
@@ -134,7 +148,7 @@ export class StackService implements BeforeApplicationShutdown {
   private child(name: string, env: () => Record<string, string>): ChildProgram {
     return this.launched(name, () => ({
       command: process.execPath,
-      args: [mainOf(name)],
+      args: [mainOf(name.replace(/-\d+$/, ''))],
       env: { ...this.options.environment, ...env() },
     }));
   }
@@ -146,10 +160,11 @@ export class StackService implements BeforeApplicationShutdown {
   }
 
   /** Somebody may take a port between our look and the program's start: then another one, unless it was asked for. */
-  private async begin(program: ChildProgram, names: readonly (keyof plan.Ports)[]): Promise<void> {
-    const { controlPort, routerPort } = this.options;
-    const asked = { control: controlPort, router: routerPort } as Partial<Record<keyof plan.Ports, number>>;
-    const movable = names.filter((name) => !asked[name]);
+  private async begin<Name extends string>(
+    program: ChildProgram,
+    ports: Record<Name, number>,
+    movable: readonly Name[],
+  ): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         await program.start(this.cancelled.signal);
@@ -157,7 +172,7 @@ export class StackService implements BeforeApplicationShutdown {
       } catch (error) {
         const taken = error instanceof AppError && /EADDRINUSE|address already in use/i.test(error.message);
         if (!taken || attempt >= 3 || movable.length === 0) throw error;
-        for (const name of movable) this.ports[name] = await freePort();
+        for (const name of movable) ports[name] = await freePort();
       }
     }
   }
@@ -169,7 +184,7 @@ export class StackService implements BeforeApplicationShutdown {
   }
 
   private describe(): Running {
-    const { http, grpc, metrics } = plan.tritonPlace(this.places, this.ports);
+    const servers = this.ports.servers.map((_, place) => plan.serverPlace(this.places, this.ports, place));
     const pids = Object.fromEntries(this.programs.map(({ name, pid }) => [name, pid]));
     return {
       controlPlane: plan.controlUrl(this.ports),
@@ -177,11 +192,8 @@ export class StackService implements BeforeApplicationShutdown {
       engine: {
         kind: this.triton ? 'triton' : 'embedded',
         ...(this.triton ? { version: this.triton.version } : {}),
-        http,
-        grpc,
-        metrics,
       },
-      agent: `http://127.0.0.1:${this.ports.agent}`,
+      servers: servers.map(({ repository: _repository, ...shown }) => shown),
       database: this.database ? `embedded PostgreSQL, 127.0.0.1:${this.database.port}` : new URL(this.databaseUrl).host,
       dataDir: this.options.dataDir,
       databaseDir: this.database?.place ?? null,
@@ -198,10 +210,9 @@ export class StackService implements BeforeApplicationShutdown {
 
   /** Routers first, the database last: nobody loses what they are using. Runs on every way out. */
   async beforeApplicationShutdown(): Promise<void> {
-    const [engine, control, ...edge] = this.programs;
-    await Promise.all(edge.map((program) => program.stop()));
-    await engine?.stop();
-    await control?.stop();
+    await Promise.all(this.edge.map((program) => program.stop()));
+    await Promise.all(this.engines.map((program) => program.stop()));
+    await this.control?.stop();
     await this.database?.stop();
     await this.watchdog.stop();
     if (this.lock && this.state) await new StateStore(this.places.state).write({ ...this.state, children: [] });

@@ -42,6 +42,8 @@ describe('options of perch up', () => {
     [{ port: 'many' }, '--port'],
     [{ port: '70000' }, '--port'],
     [{ routerPort: '-1' }, '--router-port'],
+    [{ servers: '0' }, '--servers'],
+    [{ servers: 'two' }, '--servers'],
     [{ postgres: 'mysql://x' }, '--postgres'],
     [{ s3: 'ftp://x/y' }, '--s3'],
     [{ s3: 'http://host' }, '--s3'],

@@ -11,6 +11,8 @@ export interface UpOptions {
   postgresUrl: string | undefined;
   /** PERCH_STORE_URL and PERCH_S3_… for the control plane ({}: as the environment says); undefined: a folder below the data. */
   store: Record<string, string> | undefined;
+  /** Model servers, each with its agent. */
+  servers: number;
   /** Serve on a real Triton. */
   triton: boolean;
   toolsDir: string | undefined;
@@ -27,6 +29,13 @@ function port(value: unknown, flag: string): number | undefined {
   if (!Number.isInteger(number) || number < 0 || number > 65_535)
     throw new AppError('invalid', `${flag}: wants a port from 0 (any) to 65535, got "${value}"`);
   return number;
+}
+
+function serverCount(value: unknown): number {
+  const count = Number(value ?? 1);
+  if (!Number.isInteger(count) || count < 1 || count > 16)
+    throw new AppError('invalid', `--servers: wants a count from 1 to 16, got "${value}"`);
+  return count;
 }
 
 /** `s3://bucket/prefix` (endpoint and keys from PERCH_S3_…), or `http://key:secret@host:9000/bucket/prefix`. */
@@ -60,6 +69,7 @@ export function readUpOptions(flags: Record<string, unknown>, settings: CliSetti
     routerPort: port(flags['routerPort'], '--router-port'),
     postgresUrl,
     store: storeSettings(flags['s3'] as string | undefined) ?? (storeUrl ? {} : undefined),
+    servers: serverCount(flags['servers']),
     triton: flags['triton'] === true,
     toolsDir: settings.toolsDir,
     configDir: settings.configDir,
@@ -68,6 +78,9 @@ export function readUpOptions(flags: Record<string, unknown>, settings: CliSetti
   };
 }
 
+/** `name` for the first one, `name-2` for the second: a stack of one server is named as it always was. */
+export const numbered = (name: string, place: number): string => (place === 0 ? name : `${name}-${place + 1}`);
+
 /** Where everything lies below the data folder. */
 export const placesOf = (dataDir: string) => ({
   lock: join(dataDir, 'perch.lock'),
@@ -75,8 +88,9 @@ export const placesOf = (dataDir: string) => ({
   logs: join(dataDir, 'logs'),
   postgres: join(dataDir, 'postgres'),
   artifacts: join(dataDir, 'artifacts'),
-  engine: join(dataDir, 'engine', 'models'),
-  agent: join(dataDir, 'agent'),
+  /** Of the first server, the second, …: what its model server reads, and its agent's folder. */
+  repository: (place: number) => join(dataDir, numbered('engine', place), 'models'),
+  agent: (place: number) => join(dataDir, numbered('agent', place)),
   router: join(dataDir, 'router'),
 });
 export type Places = ReturnType<typeof placesOf>;
