@@ -17,9 +17,11 @@ const cellText = (cell: unknown): string => {
   if (cell === undefined || cell === null || cell === '') return '-';
   if (Array.isArray(cell)) return cell.length > 0 ? cell.map(cellText).join(', ') : '-';
   if (typeof cell === 'object') return JSON.stringify(cell);
-  // Names and reasons come from elsewhere: a terminal must not obey them.
-  return String(cell).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
+  return plainText(String(cell));
 };
+
+/** Names and reasons come from elsewhere: a terminal must not obey them. */
+export const plainText = (text: string): string => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 
 const bare = {
   chars: {

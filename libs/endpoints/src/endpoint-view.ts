@@ -1,7 +1,8 @@
 import type { Deployment, Endpoint, Route } from '@perch/contracts';
-import type { Placement } from '@perch/fleet';
+import type { Placement, PlacementSight } from '@perch/fleet';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { EndpointRow } from './endpoint.store.ts';
+import { serverWait } from './server-wait.decide.ts';
 
 /** What people see of an endpoint. */
 export function viewEndpoint(
@@ -39,5 +40,31 @@ function viewDeployment(row: DeploymentRow, placements: readonly Placement[], ro
         reason: observed?.reason ?? null,
       })),
     weightPercent: Math.round(share * 10_000) / 100,
+  };
+}
+
+/** The same with all that is known of each server, for one endpoint. */
+export function detailEndpoint(endpoint: Endpoint, sights: readonly PlacementSight[]): Endpoint {
+  const deployments = endpoint.deployments.map((deployment) => ({
+    ...deployment,
+    servers: sights.filter((sight) => sight.deployment === deployment.id).map(viewSight),
+  }));
+  return { ...endpoint, deployments };
+}
+
+function viewSight(sight: PlacementSight): Deployment['servers'][number] {
+  const { server, observed, memory, tritonModel } = sight;
+  const wait = serverWait(sight);
+  const leaving = sight.state !== 'active';
+  const gpuBytes = Object.values(memory?.gpuBytes ?? {}).reduce((sum, bytes) => sum + bytes, 0);
+  return {
+    server: server.name,
+    state: server.presence === 'live' ? (observed?.state ?? 'not told yet') : server.presence,
+    reason: observed?.reason ?? null,
+    tritonModel,
+    wanted: leaving ? 'leaving' : 'held',
+    since: observed?.since ?? sight.placedAt,
+    memoryBytes: memory ? (gpuBytes > 0 ? gpuBytes : memory.ramBytes) : null,
+    waitsFor: leaving ? 'routers to let go of it' : wait.waitsFor,
   };
 }

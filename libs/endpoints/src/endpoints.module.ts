@@ -5,17 +5,20 @@ import { EndpointReconcile } from './endpoint.reconcile.ts';
 import { EndpointService } from './endpoint.service.ts';
 import { EndpointStore } from './endpoint.store.ts';
 import { EndpointChangeService } from './endpoint-change.service.ts';
+import { EndpointDetailService } from './endpoint-detail.service.ts';
 import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './routing-table.reconcile.ts';
 import { WantedObserve } from './wanted.observe.ts';
+import { WhyService } from './why.service.ts';
 
 const parts = [
   DeploymentStore,
   EndpointApply,
   EndpointChangeService,
+  EndpointDetailService,
   EndpointReconcile,
   EndpointService,
   EndpointStore,
@@ -25,6 +28,7 @@ const parts = [
   RetireReconcile,
   RoutingTableReconcile,
   WantedObserve,
+  WhyService,
 ];
 
 export interface EndpointsOptions {

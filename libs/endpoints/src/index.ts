@@ -1,5 +1,6 @@
 export { EndpointReconcile } from './endpoint.reconcile.ts';
 export { type ApplyOptions, EndpointService } from './endpoint.service.ts';
+export { EndpointDetailService } from './endpoint-detail.service.ts';
 export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.service.ts';
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
@@ -18,3 +19,4 @@ export {
   VERSIONS,
   type VersionSource,
 } from './version.source.ts';
+export { WhyService } from './why.service.ts';

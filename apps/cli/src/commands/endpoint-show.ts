@@ -1,5 +1,5 @@
 import type { Deployment, Endpoint } from '@perch/contracts';
-import { formatAge } from '../duration.ts';
+import { formatAge, formatBytes } from '../duration.ts';
 import { factsText, tableText } from '../output.ts';
 import type { Run } from '../verb.ts';
 import { endpointPath } from './ready.ts';
@@ -44,16 +44,34 @@ const processingText = ({ builtin, module, options }: Endpoint['spec']['processi
 const trafficText = ({ mode, weights, newestFirst }: Endpoint['spec']['traffic']) =>
   `${mode}${weights || newestFirst ? ` ${JSON.stringify(weights ?? newestFirst)}` : ''}`;
 
-const deploymentsText = (deployments: readonly Deployment[], now: number) =>
-  tableText(
-    [...deployments].sort((a, b) => b.version - a.version),
+const deploymentsText = (deployments: readonly Deployment[], now: number) => {
+  const sorted = [...deployments].sort((a, b) => b.version - a.version);
+  const versions = tableText(sorted, [
+    ['version', ({ version }) => version],
+    ['state', ({ state }) => state],
+    ['traffic', ({ weightPercent }) => `${Math.round(weightPercent * 100) / 100} %`],
+    ['since', ({ since }) => formatAge(since, now)],
+    ['triton model', ({ tritonModel }) => tritonModel],
+    ['reason', ({ reason }) => reason],
+  ]);
+  const held = sorted.flatMap((deployment) => deployment.servers.map((server) => ({ deployment, server })));
+  return held.length === 0 ? versions : `${versions}\n\n${serversText(held, now)}`;
+};
+
+type Held = { deployment: Deployment; server: Deployment['servers'][number] };
+
+const serversText = (held: readonly Held[], now: number) =>
+  tableText(held, [
+    ['version', ({ deployment }) => deployment.version],
+    ['server', ({ server }) => server.server],
+    ['wanted', ({ server }) => server.wanted],
+    ['state', ({ server }) => server.state],
+    ['since', ({ server }) => (server.since ? formatAge(server.since, now) : undefined)],
+    ['memory', ({ server }) => (server.memoryBytes ? formatBytes(server.memoryBytes) : undefined)],
+    ['waits for', ({ server }) => server.waitsFor],
+    ['reason', ({ server }) => server.reason],
     [
-      ['version', ({ version }) => version],
-      ['state', ({ state }) => state],
-      ['traffic', ({ weightPercent }) => `${Math.round(weightPercent * 100) / 100} %`],
-      ['since', ({ since }) => formatAge(since, now)],
-      ['servers', ({ servers }) => servers.map(({ server, state }) => `${server} ${state}`)],
-      ['triton model', ({ tritonModel }) => tritonModel],
-      ['reason', ({ reason, servers }) => reason ?? servers.find((one) => one.reason)?.reason],
+      'triton model',
+      ({ deployment, server }) => (server.tritonModel === deployment.tritonModel ? undefined : server.tritonModel),
     ],
-  );
+  ]);

@@ -1,17 +1,29 @@
-import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
-import { type Actor, endpoint, endpointName, switchEndpoint } from '@perch/contracts';
-import { EndpointSwitchService } from '@perch/endpoints';
-import type { z } from 'zod';
+import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { type Actor, endpoint, endpointName, endpointWhy, switchEndpoint, versionNumber } from '@perch/contracts';
+import { EndpointSwitchService, WhyService } from '@perch/endpoints';
+import { z } from 'zod';
 import { Allow, Answers, By, IfMatch } from './http.ts';
 
 const Named = () => Param('endpoint', { schema: endpointName });
 type Switch = z.output<typeof switchEndpoint>;
 
+const whyQuery = z.object({ version: versionNumber.optional() });
+
 /** What is true of one endpoint now, and its switch. */
 @Allow('operator')
 @Controller('api/v1/endpoints/:endpoint')
 export class EndpointTruthController {
-  constructor(private readonly switches: EndpointSwitchService) {}
+  constructor(
+    private readonly switches: EndpointSwitchService,
+    private readonly reasons: WhyService,
+  ) {}
+
+  @Get('why')
+  @Allow('viewer')
+  @Answers(endpointWhy, 'Why a version is served or not, link by link from the name to the traffic')
+  why(@Named() name: string, @Query({ schema: whyQuery }) { version }: z.output<typeof whyQuery>) {
+    return this.reasons.why(name, version ?? null);
+  }
 
   @Post('stop')
   @HttpCode(200)

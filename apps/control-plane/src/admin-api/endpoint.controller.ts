@@ -10,7 +10,7 @@ import {
   paged,
   rollbackEndpoint,
 } from '@perch/contracts';
-import { EndpointService, refuseKind } from '@perch/endpoints';
+import { EndpointDetailService, EndpointService, refuseKind } from '@perch/endpoints';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { Allow, Answers, By, Idempotent, IfMatch, pageOf, readCursor, requireEndpoint, setEtag } from './http.ts';
@@ -31,7 +31,10 @@ const applyQuery = z.object({ dryRun: z.enum(['true', 'false']).default('false')
 @Allow('operator')
 @Controller('api/v1')
 export class EndpointController {
-  constructor(private readonly endpoints: EndpointService) {}
+  constructor(
+    private readonly endpoints: EndpointService,
+    private readonly details: EndpointDetailService,
+  ) {}
 
   @Get('endpoints')
   @Allow('viewer')
@@ -68,7 +71,7 @@ export class EndpointController {
   @Allow('viewer')
   @Answers(endpoint, 'One endpoint; its ETag is the generation')
   async get(@Named() name: string, @Res({ passthrough: true }) reply: FastifyReply) {
-    const found = await this.endpoints.get(name);
+    const found = await this.details.get(name);
     setEtag(reply, found.generation);
     return found;
   }
