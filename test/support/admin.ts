@@ -20,6 +20,8 @@ export class Admin {
   constructor(
     readonly stack: AdminTarget,
     readonly key = stack.adminKey,
+    /** Of each call. */
+    readonly timeoutMs = 30_000,
   ) {}
 
   async call<T = unknown>(
@@ -36,7 +38,7 @@ export class Admin {
         ...headers,
       },
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(this.timeoutMs),
     });
     const text = await response.text();
     return { status: response.status, body: (text ? JSON.parse(text) : undefined) as T, headers: response.headers };
@@ -70,6 +72,7 @@ export class Admin {
         method: 'PUT',
         headers: blob.headers,
         body: Buffer.from(files[file.path]!),
+        signal: AbortSignal.timeout(this.timeoutMs),
       });
       if (!sent.ok) throw new Error(`PUT of ${file.path}: ${sent.status}`);
     }

@@ -94,8 +94,11 @@ export class CheckedLoad {
   private endpointOf(count: number): string {
     const { endpoints } = this.options;
     let place = ((count * 7) % 100) / 100;
-    for (const { name, share } of endpoints) if ((place -= share) < 0) return name;
-    return endpoints[0]!.name;
+    const found = endpoints.find(({ share }) => {
+      place -= share;
+      return place < 0;
+    });
+    return (found ?? endpoints[0]!).name;
   }
 
   private async ask(count: number): Promise<CheckedReply> {

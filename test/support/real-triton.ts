@@ -17,6 +17,8 @@ export interface ModelServer {
   grpc: string;
   metrics: string;
   repository: string;
+  /** Where its log lies, as `server.log`. */
+  folder: string;
   pid: number;
   /** Resolves to the exit code when the process is gone; null when a signal ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
@@ -107,10 +109,10 @@ function serverOf(
   process: ServerProcess,
   at: { folder: string; http: string; grpc: string; metrics: string; repository: string },
 ): ModelServer {
-  const { folder, ...addresses } = at;
+  const { folder } = at;
   return {
     kind,
-    ...addresses,
+    ...at,
     get pid() {
       return process.pid;
     },
