@@ -16,17 +16,11 @@ describe('FailureBook', () => {
     expect(book.nextRetryMs()).toBe(500);
   });
 
-  it('suspects after two losses of Triton and gives up after five, beyond restarts', () => {
-    const book = new FailureBook(() => 1);
-    for (let n = 1; n <= 5; n += 1) {
-      expect(book.suspects().has('m')).toBe(n > 2);
-      book.noteCrash('m', 'd', 'gone', 0);
-      book.clearRefusals();
-    }
-    expect(book.all.get('m')).toMatchObject({
-      retryAtMs: null,
-      reason: expect.stringMatching(/went away 5 times.*gone/),
-    });
+  it('keeps through a new Triton what ended the old one', () => {
+    const book = new FailureBook();
+    book.giveUp('m', 'd', 'crashes its server', true);
+    book.clearRefusals();
+    expect(book.all.get('m')).toMatchObject({ retryAtMs: null, reason: 'crashes its server' });
     expect(book.nextRetryMs()).toBeUndefined();
   });
 

@@ -1,42 +1,70 @@
-import { AppError, innerMessage, type ObservedModel } from '@perch/contracts';
+import { AppError, innerMessage, type ObservedModel, type ServerUsage } from '@perch/contracts';
 import { TritonFault } from '@perch/triton/control';
+import type { CrashBook, CrashEvidence } from './crash-book.ts';
 import { FailureBook } from './failure-book.ts';
 import type { ModelState } from './model-state.decide.ts';
 import { LoadFailure, type ModelFacts, type Task } from './sync.apply.ts';
 import type { ActionKind, Held, Indexed } from './sync.plan.ts';
 
+/** Triton's end behind a broken connection. Undefined: it did not end, the connection alone broke. */
+export type Crash = { evidence: CrashEvidence | 'asked'; words: string } | undefined;
+
+export interface LedgerParts {
+  loadDeadlineMs: number;
+  crashes: CrashBook;
+  random?: () => number;
+}
+
 /** What this process knows about models and could not ask of Triton or the disk. */
 export class ModelLedger {
   readonly failures: FailureBook;
+  readonly crashes: CrashBook;
   private readonly loadDeadlineMs: number;
   private readonly facts = new Map<string, ModelFacts>();
+  private readonly memory = new Map<string, ServerUsage>();
   private readonly untried = new Set<string>();
   private readonly loadingSince = new Map<string, number>();
   private readonly since = new Map<string, { state: string; at: string }>();
 
-  constructor(loadDeadlineMs: number, random?: () => number) {
+  constructor({ loadDeadlineMs, crashes, random }: LedgerParts) {
     this.loadDeadlineMs = loadDeadlineMs;
+    this.crashes = crashes;
     this.failures = new FailureBook(random);
   }
 
+  /** What took the server down before is not tried again under the same digest. */
+  noteDesired(models: ReadonlyMap<string, { digest: string }>): void {
+    for (const [name, { digest }] of models) {
+      const reason = this.crashes.heldBack(name, digest);
+      if (reason !== undefined) this.failures.giveUp(name, digest, reason, true);
+    }
+  }
+
   /** Takes note of Triton's index: what is no longer READY must prove itself again. */
-  noteIndex(index: ReadonlyMap<string, Indexed> | undefined, nowMs: number): void {
+  noteIndex(
+    index: ReadonlyMap<string, Indexed> | undefined,
+    nowMs: number,
+    busy: ReadonlyMap<string, ActionKind> = new Map(),
+  ): void {
     if (index === undefined) this.failures.clearRefusals();
-    for (const name of this.facts.keys()) if (index?.get(name)?.state !== 'READY') this.facts.delete(name);
+    else this.crashes.settleBefore((name) => (index.get(name)?.state ?? '') !== '');
+    this.crashes.keepComing((name) => busy.has(name) || index?.get(name)?.state === 'READY');
+    for (const known of [this.facts, this.memory])
+      for (const name of known.keys()) if (index?.get(name)?.state !== 'READY') known.delete(name);
     for (const name of this.loadingSince.keys())
       if (index?.get(name)?.state !== 'LOADING') this.loadingSince.delete(name);
     for (const [name, { state }] of index ?? [])
       if (state === 'LOADING' && !this.loadingSince.has(name)) this.loadingSince.set(name, nowMs);
   }
 
-  held(busy: ReadonlyMap<string, ActionKind>, nowMs: number): Held {
+  held(busy: ReadonlyMap<string, ActionKind>, nowMs: number): Omit<Held, 'measuring' | 'loadsHeld'> {
     return {
       busy,
       failures: this.failures.all,
       warmed: new Set(this.facts.keys()),
       untried: this.untried,
       stuck: this.stuck(nowMs),
-      suspects: this.failures.suspects(),
+      suspects: this.crashes.suspects(),
     };
   }
 
@@ -45,26 +73,49 @@ export class ModelLedger {
     return new Set(late.map(([name]) => name));
   }
 
-  succeeded(task: Task, facts: ModelFacts | undefined): void {
-    // A step in front of a load says nothing about what the load does to Triton.
-    const before = this.failures.all.get(task.name);
-    if (!before?.crashes || task.kind === 'load' || task.kind === 'warm') this.failures.clear(task.name);
+  began(task: Task): void {
+    if (task.kind === 'load' || task.kind === 'warm') this.crashes.begin(task.name, task.model?.digest ?? '');
+  }
+
+  succeeded(task: Task, facts: ModelFacts | undefined, memory: ServerUsage | undefined): void {
+    this.failures.clear(task.name);
     if (task.kind === 'stage') this.untried.add(task.name);
     if (task.kind === 'load' || task.kind === 'remove') this.untried.delete(task.name);
     if (facts) this.facts.set(task.name, facts);
+    if (memory) this.memory.set(task.name, memory);
+    // Only with its first answer it is in.
+    if (task.kind === 'warm') this.crashes.succeeded(task.name);
   }
 
-  failed(task: Task, error: unknown, nowMs: number): void {
-    if (task.signal.aborted) return;
+  failed(task: Task, error: unknown, nowMs: number, crash?: Crash): void {
+    const { name, kind } = task;
     const digest = task.model?.digest ?? '';
-    if (error instanceof AppError && error.terminal && !(error instanceof TritonFault)) {
-      if (error instanceof LoadFailure) this.untried.delete(task.name);
-      this.failures.giveUp(task.name, digest, error.message);
-    } else if (task.kind === 'load' && error instanceof TritonFault && error.kind === 'connection') {
-      this.failures.noteCrash(task.name, digest, error.text, nowMs);
-    } else {
-      this.failures.postpone(task.name, digest, reasonOf(task.kind, error), nowMs);
+    if (task.signal.aborted) {
+      this.crashes.left(name);
+      return;
     }
+    if (error instanceof AppError && error.terminal && !(error instanceof TritonFault)) {
+      if (error instanceof LoadFailure) this.untried.delete(name);
+      this.failures.giveUp(name, digest, error.message);
+      this.crashes.succeeded(name);
+      return;
+    }
+    const reason = reasonOf(kind, error);
+    if (crash && crash.evidence !== 'asked' && (kind === 'load' || kind === 'warm')) {
+      const heldBack = this.crashes.crashed(name, digest, crash.evidence, crash.words);
+      if (heldBack !== undefined) {
+        this.failures.giveUp(name, digest, heldBack, true);
+        return;
+      }
+    }
+    this.crashes.left(name);
+    this.failures.postpone(name, digest, reason, nowMs);
+  }
+
+  /** The server had to be restarted because of this model. */
+  cured(name: string, digest: string, reason: string): void {
+    this.crashes.holdBack(name, digest, reason);
+    this.failures.giveUp(name, digest, reason, true);
   }
 
   /** The model's state as it is reported; `since` is when this process first saw it so. */
@@ -72,7 +123,14 @@ export class ModelLedger {
     const seen = this.since.get(name);
     const at = seen?.state === state ? seen.at : new Date(nowMs).toISOString();
     this.since.set(name, { state, at });
-    return { state, reason, since: at, ...(state === 'ready' ? this.facts.get(name) : {}) };
+    const memory = this.memory.get(name);
+    return {
+      state,
+      reason,
+      since: at,
+      ...(state === 'ready' ? this.facts.get(name) : {}),
+      ...(state === 'ready' && memory ? { memory } : {}),
+    };
   }
 
   forgetOthers(names: ReadonlySet<string>): void {

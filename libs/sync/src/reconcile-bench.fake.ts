@@ -9,8 +9,9 @@ import { BlobClient, type BlobClientSettings } from './blob.client.ts';
 import { UrlBook } from './blob.source.ts';
 import { RepositoryStore } from './repository.store.ts';
 import type { WarmUp } from './sync.apply.ts';
-import { SyncReconciler, type SyncSettings } from './sync.reconcile.ts';
+import { SyncReconciler } from './sync.reconcile.ts';
 import { createSyncMetrics } from './sync-metrics.ts';
+import type { SyncParts, SyncSettings } from './sync-parts.ts';
 import { FakeTriton } from './triton.fake.ts';
 import { TritonSource } from './triton.source.ts';
 import { FakeBlobStore } from './world.fake.ts';
@@ -29,6 +30,7 @@ export class Bench {
   trace: ((model: string, step: string) => void) | undefined;
   freeBytes: (() => Promise<number>) | undefined;
   settings: Partial<SyncSettings> = {};
+  extra: Partial<SyncParts> = {};
   download: Partial<BlobClientSettings> = {};
 
   static async open(): Promise<Bench> {
@@ -60,7 +62,10 @@ export class Bench {
     const trace = (model: string, step: string) => this.trace?.(model, step);
     const metrics = createSyncMetrics(new Metrics());
     const parts = { triton, repository, cache: this.cache, warmUp, metrics, logger: silentLogger, trace };
-    this.agent = new SyncReconciler({ ...parts, random: () => 0 }, { pollMs: 5, idleMs: 20, ...this.settings });
+    this.agent = new SyncReconciler(
+      { ...parts, random: () => 0, ...this.extra },
+      { pollMs: 5, idleMs: 20, ...this.settings },
+    );
     this.want();
     this.agent.start();
     return this.agent;

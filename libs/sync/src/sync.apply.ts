@@ -23,6 +23,8 @@ export interface ApplyParts {
   repository: RepositoryStore;
   cache: BlobCache;
   warmUp: WarmUp;
+  /** Processes of the server that the kernel killed for memory so far; null: not known. */
+  memoryKills?: () => number | null;
   /** Told each step of each action; crash tests throw from it. */
   trace?: (model: string, step: string) => void;
 }
@@ -105,6 +107,7 @@ export class SyncApply {
 
   private async load(task: Task): Promise<void> {
     const release = await this.loadSlots.take();
+    const killsBefore = this.parts.memoryKills?.() ?? null;
     try {
       if (task.signal.aborted) return;
       this.step(task, 'load asked');
@@ -112,7 +115,9 @@ export class SyncApply {
       this.step(task, 'loaded');
     } catch (error) {
       if (!(error instanceof TritonFault) || notTheModel.has(error.kind)) throw error;
-      throw new LoadFailure((await this.reasonOf(task.name)) ?? error.text, error);
+      const words = (await this.reasonOf(task.name)) ?? error.text;
+      const killed = killsBefore !== null && (this.parts.memoryKills?.() ?? 0) > killsBefore;
+      throw new LoadFailure(killed ? `killed for memory while it loaded: ${words}` : words, error);
     } finally {
       release();
     }

@@ -25,6 +25,8 @@ const held = (over: Partial<Held> = {}): Held => ({
   untried: new Set(),
   stuck: new Set(),
   suspects: new Set(),
+  measuring: new Set(),
+  loadsHeld: false,
   ...over,
 });
 

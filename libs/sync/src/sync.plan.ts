@@ -2,6 +2,8 @@
 export interface Wanted {
   digest: string;
   hashes: readonly string[];
+  /** Comes in alone, so that what the server grows by is its memory. */
+  measure?: boolean;
 }
 
 export type IndexState = 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE' | 'UNKNOWN' | '';
@@ -34,8 +36,12 @@ export interface Held {
   untried: ReadonlySet<string>;
   /** Models that have been LOADING for too long. */
   stuck: ReadonlySet<string>;
-  /** Models whose loads ended twice with Triton gone: each is loaded alone, to know which one it was. */
+  /** Models that came in when Triton went away: each comes in alone, to know which one it was. */
   suspects: ReadonlySet<string>;
+  /** Models that are being measured, from their load to their first answer. */
+  measuring: ReadonlySet<string>;
+  /** The server is about to be restarted: nothing more is loaded into it. */
+  loadsHeld: boolean;
 }
 
 export interface SyncWorld {
@@ -88,20 +94,40 @@ export function planSync(world: SyncWorld): Action[] {
     if (!world.removalsAllowed || !isOurs(name, world.folders.get(name))) continue;
     if (!waitsForRetry(name, world)) add(name, nextAway(name, world));
   }
-  return keepSuspectsAlone(actions, world.held);
+  return keepSomeAlone(actions, world);
 }
 
-function keepSuspectsAlone(actions: Action[], { busy, suspects }: Held): Action[] {
-  if (suspects.size === 0) return actions;
-  const loading = [...busy].filter(([, kind]) => kind === 'load').map(([name]) => name);
-  const loads = actions.filter(({ kind }) => kind === 'load');
-  const plain = loads.filter(({ model }) => !suspects.has(model));
-  const allowed = loading.some((name) => suspects.has(name))
+const comesIn = (kind: ActionKind) => kind === 'load' || kind === 'warm';
+
+/**
+ * Models that must come in alone (from the load to the first answer) wait until no other does, and then nothing else is
+ * loaded, warmed or unloaded beside them. Begun ones first, then all that need no care, then one of them.
+ */
+function keepSomeAlone(actions: Action[], world: SyncWorld): Action[] {
+  const { busy, suspects, measuring, loadsHeld } = world.held;
+  const needsCare = (name: string) =>
+    suspects.has(name) ||
+    (world.desired.get(name)?.measure === true && (measuring.has(name) || world.index?.get(name)?.state !== 'READY'));
+  const moves = actions.filter(({ kind }) => comesIn(kind) && !(loadsHeld && kind === 'load'));
+  const coming = [...busy].filter(([, kind]) => comesIn(kind)).map(([name]) => name);
+  const plain = moves.filter(({ model }) => !needsCare(model));
+  const begun = moves.find(({ kind, model }) => kind === 'warm' && needsCare(model));
+  const oneIsIn = coming.some(needsCare);
+  const leaving = [...busy.values()].includes('unload');
+  const allowed = oneIsIn
     ? []
-    : loading.length > 0 || plain.length > 0
-      ? plain
-      : loads.slice(0, 1);
-  return actions.filter((action) => action.kind !== 'load' || allowed.includes(action));
+    : begun
+      ? coming.length > 0
+        ? []
+        : [begun]
+      : coming.length > 0 || plain.length > 0 || leaving
+        ? plain
+        : moves.slice(0, 1);
+  const noUnload = oneIsIn || allowed.some(({ model }) => needsCare(model));
+  return actions.filter(({ kind, model }) => {
+    if (comesIn(kind)) return allowed.some((move) => move.model === model);
+    return kind !== 'unload' || !noUnload;
+  });
 }
 
 /** Every model that is loaded, on its way in or out, or on disk. What Triton only remembers is not there any more. */

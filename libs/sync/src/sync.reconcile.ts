@@ -1,71 +1,16 @@
-import {
-  canonicalJson,
-  type DesiredModel,
-  errorCodeOf,
-  type ObservedModel,
-  type ObservedServer,
-} from '@perch/contracts';
-import { type Logger, pause } from '@perch/platform';
-import type { BlobCache } from './blob.cache.ts';
+import { canonicalJson, type DesiredModel, errorCodeOf, type ObservedModel } from '@perch/contracts';
+import { pause } from '@perch/platform';
 import { ConfigBook } from './config-book.ts';
-import { ModelLedger } from './model-ledger.ts';
+import { CrashBook } from './crash-book.ts';
+import { LoadMeter } from './load-meter.ts';
+import { type Crash, ModelLedger } from './model-ledger.ts';
 import { describeModels } from './model-state.decide.ts';
-import { ownFiles, type RepositoryStore } from './repository.store.ts';
-import { SyncApply, type WarmUp } from './sync.apply.ts';
+import { ownFiles } from './repository.store.ts';
+import { SyncApply } from './sync.apply.ts';
 import { observeDisk } from './sync.observe.ts';
 import { type Action, isOurs, planSync, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
-import type { SyncMetrics } from './sync-metrics.ts';
+import { type Desired, type SyncParts, type SyncSettings, type SyncSnapshot, syncSettings } from './sync-parts.ts';
 import { TaskQueues } from './task-queues.ts';
-import type { TritonSource } from './triton.source.ts';
-
-export interface SyncParts {
-  triton: TritonSource;
-  repository: RepositoryStore;
-  cache: BlobCache;
-  warmUp: WarmUp;
-  metrics: SyncMetrics;
-  logger: Logger;
-  now?: () => number;
-  random?: () => number;
-  /** Told each step of each action; crash tests throw from it. */
-  trace?: (model: string, step: string) => void;
-}
-
-export interface SyncSettings {
-  loadsAtOnce: number;
-  /** LOADING for longer than this is `stuck`. */
-  loadDeadlineMs: number;
-  /** Longest time between two looks. */
-  idleMs: number;
-  /** First time between two looks while something moves; it doubles up to `idleMs`. */
-  pollMs: number;
-  evictEveryMs: number;
-}
-
-export const syncSettings: SyncSettings = {
-  loadsAtOnce: 4,
-  loadDeadlineMs: 600_000,
-  idleMs: 1_000,
-  pollMs: 50,
-  evictEveryMs: 60_000,
-};
-
-/** What the server should hold; `removalsAllowed` false: what is ours and not named here stays all the same. */
-export interface Desired {
-  models: Record<string, DesiredModel>;
-  removalsAllowed: boolean;
-}
-
-export interface SyncSnapshot {
-  triton: ObservedServer['triton'];
-  models: Record<string, ObservedModel>;
-  /** What is ours in Triton or the repository. */
-  present: string[];
-  /** Of these, what is not desired. */
-  orphans: string[];
-  /** Nothing to do, nothing under way, nothing to be tried again. */
-  inStep: boolean;
-}
 
 interface DesiredMap {
   models: ReadonlyMap<string, DesiredModel>;
@@ -75,6 +20,7 @@ interface DesiredMap {
 
 const retryLookMs = 250;
 const mostRestMs = 200;
+const unknownEnd: Crash = { evidence: 'unexplained', words: 'the connection to it broke' };
 const nothing: DesiredMap = { models: new Map(), wanted: new Map(), removalsAllowed: false };
 
 /**
@@ -86,10 +32,12 @@ export class SyncReconciler {
   private readonly settings: SyncSettings;
   private readonly queues: TaskQueues;
   private readonly ledger: ModelLedger;
+  private readonly meter: LoadMeter;
   private readonly now: () => number;
   private readonly configs = new ConfigBook();
   private readonly listeners: ((snapshot: SyncSnapshot) => void)[] = [];
   private desired = nothing;
+  private loadsHeld = false;
   private latest: { snapshot: SyncSnapshot; key: string } | undefined;
   private turn = new AbortController();
   private stopping = false;
@@ -101,12 +49,16 @@ export class SyncReconciler {
     this.parts = parts;
     this.settings = { ...syncSettings, ...settings };
     this.now = parts.now ?? Date.now;
-    this.ledger = new ModelLedger(this.settings.loadDeadlineMs, parts.random);
-    const { repository, cache, warmUp, trace, metrics, logger } = parts;
+    const { repository, cache, warmUp, memoryKills, trace, metrics, logger, random } = parts;
+    const crashes = parts.crashes ?? new CrashBook();
+    this.ledger = new ModelLedger({ loadDeadlineMs: this.settings.loadDeadlineMs, crashes, random });
+    this.meter = new LoadMeter(parts.usage);
     const triton = () => parts.triton.control;
-    const applier = new SyncApply({ triton, repository, cache, warmUp, trace }, this.settings);
-    const { ledger, now } = this;
-    this.queues = new TaskQueues({ applier, ledger, metrics, logger, now, onEnd: () => this.wake() });
+    const applier = new SyncApply({ triton, repository, cache, warmUp, memoryKills, trace }, this.settings);
+    const { ledger, meter, now } = this;
+    const crashSince = parts.crashSince ?? (async () => unknownEnd);
+    const onEnd = () => this.wake();
+    this.queues = new TaskQueues({ applier, ledger, meter, crashSince, metrics, logger, now, onEnd });
   }
 
   /** The newest look; undefined before the first. */
@@ -122,11 +74,29 @@ export class SyncReconciler {
   setDesired(desired: Desired): void {
     const models = new Map(Object.entries(desired.models));
     const wanted = new Map<string, Wanted>();
-    for (const [name, model] of models)
-      wanted.set(name, { digest: model.digest, hashes: ownFiles(model).map(({ sha256 }) => sha256) });
+    for (const [name, model] of models) {
+      const { digest, measure } = model;
+      wanted.set(name, { digest, hashes: ownFiles(model).map(({ sha256 }) => sha256), measure });
+    }
+    this.ledger.noteDesired(models);
     this.desired = { models, wanted, removalsAllowed: desired.removalsAllowed };
     this.configs.keepOnly(models);
     this.tidiedAt = 0;
+    this.wake();
+  }
+
+  /** Whether loads wait: for a server that is about to be restarted. */
+  holdLoads(held: boolean): void {
+    this.loadsHeld = held;
+    this.wake();
+  }
+
+  /** The server is restarted to be rid of these models; they are not loaded again under their digests. */
+  giveUpStuck(names: readonly string[], reason: string): void {
+    for (const name of names) {
+      const model = this.desired.models.get(name);
+      if (model) this.ledger.cured(name, model.digest, reason);
+    }
     this.wake();
   }
 
@@ -158,7 +128,7 @@ export class SyncReconciler {
     const desired = this.desired;
     this.tidyCache(desired);
     const index = await this.parts.triton.look();
-    this.ledger.noteIndex(index, this.now());
+    this.ledger.noteIndex(index, this.now(), busy);
     this.callOff(desired);
     const { repository, cache } = this.parts;
     const seen = await observeDisk({ repository, blobs: cache.store }, desired.models, index, (name, model) =>
@@ -169,7 +139,7 @@ export class SyncReconciler {
       ...seen,
       desired: desired.wanted,
       removalsAllowed: desired.removalsAllowed,
-      held: this.ledger.held(busy, nowMs),
+      held: { ...this.ledger.held(busy, nowMs), measuring: this.meter.measuring, loadsHeld: this.loadsHeld },
       nowMs,
     };
     const actions = this.stopping ? [] : planSync(world);

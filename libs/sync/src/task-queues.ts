@@ -2,8 +2,9 @@ import { setMaxListeners } from 'node:events';
 import { errorCodeOf } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import { TritonFault } from '@perch/triton/control';
-import type { ModelLedger } from './model-ledger.ts';
-import { LoadFailure, type SyncApply, type Task } from './sync.apply.ts';
+import type { LoadMeter } from './load-meter.ts';
+import type { Crash, ModelLedger } from './model-ledger.ts';
+import { LoadFailure, type ModelFacts, type SyncApply, type Task } from './sync.apply.ts';
 import type { ActionKind } from './sync.plan.ts';
 import type { SyncMetrics } from './sync-metrics.ts';
 
@@ -16,6 +17,9 @@ interface Running {
 export interface TaskQueueParts {
   applier: SyncApply;
   ledger: ModelLedger;
+  meter: LoadMeter;
+  /** How Triton ended after `sinceMs`, when a connection to it broke. */
+  crashSince(sinceMs: number): Promise<Crash>;
   metrics: SyncMetrics;
   logger: Logger;
   now(): number;
@@ -60,16 +64,31 @@ export class TaskQueues {
     await Promise.all([...this.running.values()].map(({ done }) => done));
   }
 
+  /** What it does, measured while a model comes in. */
+  private async act(task: Task): Promise<void> {
+    const { applier, ledger, meter } = this.parts;
+    const { kind, name, model, signal } = task;
+    const waits = model?.measure === true;
+    ledger.began(task);
+    if (kind === 'load' && ledger.crashes.isAlone(name)) await meter.begin(name, waits, signal);
+    const facts: ModelFacts | undefined = await applier.apply(task);
+    const memory = kind === 'warm' ? await meter.finish(name, waits, ledger.crashes.isAlone(name), signal) : undefined;
+    ledger.succeeded(task, facts, memory);
+  }
+
   private async perform(task: Task): Promise<void> {
-    const { applier, ledger, metrics, logger, now } = this.parts;
+    const { ledger, meter, metrics, logger, now, crashSince } = this.parts;
     const { kind, name: model } = task;
     const started = performance.now();
+    const startedAtMs = now();
     let outcome = 'ok';
     try {
-      ledger.succeeded(task, await applier.apply(task));
+      await this.act(task);
     } catch (error) {
       outcome = outcomeOf(error);
-      ledger.failed(task, error, now());
+      meter.forget(model);
+      const lost = error instanceof TritonFault && error.kind === 'connection' && !task.signal.aborted;
+      ledger.failed(task, error, now(), lost ? await crashSince(startedAtMs) : undefined);
       logger.warn('step failed', { step: kind, model, error });
     }
     const seconds = (performance.now() - started) / 1_000;
