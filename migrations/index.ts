@@ -4,7 +4,9 @@ import { AddFleet1790000000200 } from './1790000000200-add-fleet.ts';
 import { AddEndpoints1790000000300 } from './1790000000300-add-endpoints.ts';
 import { AddAccess1790000000400 } from './1790000000400-add-access.ts';
 import { AddVariants1790000000500 } from './1790000000500-add-variants.ts';
+import { AddCapacity1790000000510 } from './1790000000510-add-capacity.ts';
 import { AddUses1790000000520 } from './1790000000520-add-uses.ts';
+import { AddTruth1790000000530 } from './1790000000530-add-truth.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -14,5 +16,7 @@ export const migrations = [
   AddEndpoints1790000000300,
   AddAccess1790000000400,
   AddVariants1790000000500,
+  AddCapacity1790000000510,
   AddUses1790000000520,
+  AddTruth1790000000530,
 ];

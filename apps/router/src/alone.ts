@@ -1,5 +1,6 @@
 import type { Logger, Stoppable } from '@perch/platform';
 import { ControlSide } from './control/control-side.ts';
+import { CountBook } from './count-book.ts';
 import type { RouterConfig } from './router.config.ts';
 import { startServing } from './serve-program.ts';
 import type { FileReader } from './serving/processing.store.ts';
@@ -10,12 +11,13 @@ export async function startAlone(config: RouterConfig, logger: Logger): Promise<
   const files: FileReader = { read: (sha256, size) => control.files.read(sha256, size) };
   const serving = new Serving(config.transport, files, logger);
   const { tables } = serving;
-  const control = new ControlSide(
-    config,
-    (effective) => tables.apply(effective),
-    () => [tables.state()],
-    logger,
-  );
+  const counts = new CountBook();
+  const reported = {
+    states: () => [tables.state()],
+    counts,
+    collect: () => counts.hear(0, serving.counts.changed()),
+  };
+  const control = new ControlSide(config, (effective) => tables.apply(effective), reported, logger);
   tables.onSwap(() => control.reportSoon());
   const collect = () => [serving.snapshot()];
   await control.start();

@@ -3,23 +3,37 @@ import { digestOf, errorCodeOf } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import type { ControlClient } from './control/control.client.ts';
 import type { Enrolment } from './control/enrolment.ts';
+import type { CountBook } from './count-book.ts';
 import { mergeStates } from './report.decide.ts';
 import type { RoutingTableSource } from './routing-table.source.ts';
 import type { WorkerState } from './serving/serving-tables.ts';
 
 const everyMs = 1_000;
+/** Counts go with every second report, and so many versions at most: a busy router sends some 40 kB/s of them. */
+const countsEvery = 2;
+const mostCounts = 200;
+const mostAtTheEnd = 20_000;
+
+/** What there is to report. `collect` brings the counts up to date. */
+export interface Reported {
+  states(): readonly WorkerState[];
+  counts: CountBook;
+  collect(): void;
+}
 
 /** Each second: what this router has acknowledged, what still runs, what it cannot serve. The body only when it changed. */
 export class ReportLoop {
   private readonly client: ControlClient;
   private readonly enrolment: Enrolment;
   private readonly source: RoutingTableSource;
-  private readonly states: () => readonly WorkerState[];
+  private readonly reported: Reported;
   private readonly logger: Logger;
   private readonly bootId = randomUUID();
   private timer: NodeJS.Timeout | undefined;
   private acceptedHash = '';
   private failing = false;
+  private turns = 0;
+  private ending = false;
   /** A beat waits for its turn and will tell what is true by then. */
   private queued = false;
   private problemsSince: number | undefined;
@@ -29,13 +43,13 @@ export class ReportLoop {
     client: ControlClient,
     enrolment: Enrolment,
     source: RoutingTableSource,
-    states: () => readonly WorkerState[],
+    reported: Reported,
     logger: Logger,
   ) {
     this.client = client;
     this.enrolment = enrolment;
     this.source = source;
-    this.states = states;
+    this.reported = reported;
     this.logger = logger;
   }
 
@@ -54,6 +68,7 @@ export class ReportLoop {
   async stop(): Promise<void> {
     clearInterval(this.timer);
     await this.current;
+    this.ending = true;
     await this.beat();
   }
 
@@ -73,20 +88,33 @@ export class ReportLoop {
     this.queued = false;
     const { identity } = this.enrolment;
     if (!identity) return;
-    const report = mergeStates(this.states());
+    const report = mergeStates(this.reported.states());
     this.retryProblems(Object.keys(report.problems).length > 0);
     const hash = digestOf(report);
     const head = { bootId: this.bootId, hash };
+    const told = this.takeCounts();
     try {
-      const first = await this.client.report(identity, hash === this.acceptedHash ? head : { ...head, report });
-      if (first.needReport) await this.client.report(identity, { ...head, report });
+      const body = hash === this.acceptedHash ? head : { ...head, report };
+      const first = await this.client.report(identity, told ? { ...body, stats: told.stats } : body);
+      if (first.needReport) {
+        await this.client.report(identity, { ...head, report });
+        this.reported.counts.allAgain(); // it knew nothing of this boot
+      }
       this.acceptedHash = hash;
       this.failing = false;
     } catch (error) {
       this.acceptedHash = '';
+      if (told) this.reported.counts.again(told.keys);
       if (errorCodeOf(error) !== 'unauthenticated') throw error;
       await this.enrolment.renew(this.source.lineage);
     }
+  }
+
+  private takeCounts() {
+    this.turns += 1;
+    if (!this.ending && this.turns % countsEvery !== 0) return undefined;
+    this.reported.collect();
+    return this.reported.counts.take(this.ending ? mostAtTheEnd : mostCounts);
   }
 
   private retryProblems(any: boolean): void {

@@ -1,28 +1,38 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { CapacityStore } from './capacity.store.ts';
 import { DesiredReconcile } from './desired.reconcile.ts';
 import { DocumentSource } from './document.source.ts';
 import { DocumentStore } from './document.store.ts';
+import { DrainService } from './drain.service.ts';
 import { EnrolmentService } from './enrolment.service.ts';
 import { FleetStore } from './fleet.store.ts';
+import { HeldStore } from './held.store.ts';
 import { Installation } from './installation.service.ts';
 import { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 import { PlacementStore } from './placement.store.ts';
 import { RouterService } from './router.service.ts';
 import { RouterStore } from './router.store.ts';
+import { RouterStatsService } from './router-stats.service.ts';
+import { RouterStatsStore } from './router-stats.store.ts';
 import { ServerService } from './server.service.ts';
 import { ServerStore } from './server.store.ts';
 import { SightStore } from './sight.store.ts';
 import { SweepReconcile } from './sweep.reconcile.ts';
 
 const parts = [
+  CapacityStore,
   DesiredReconcile,
   DocumentSource,
   DocumentStore,
+  DrainService,
   EnrolmentService,
   FleetStore,
+  HeldStore,
   Installation,
   PlacementStore,
   RouterService,
+  RouterStatsService,
+  RouterStatsStore,
   RouterStore,
   ServerService,
   ServerStore,

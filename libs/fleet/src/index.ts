@@ -18,6 +18,7 @@ export {
 export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
 export { unloadObstacle } from './router.decide.ts';
 export { RouterService, routerLiveMs } from './router.service.ts';
+export { RouterStatsService } from './router-stats.service.ts';
 export { ServerService } from './server.service.ts';
 export { type Presence, ServerStore } from './server.store.ts';
 export { type PlacementSight, type ServerSight, SightStore } from './sight.store.ts';

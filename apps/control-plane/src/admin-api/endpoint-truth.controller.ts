@@ -1,6 +1,15 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { type Actor, endpoint, endpointName, endpointWhy, switchEndpoint, versionNumber } from '@perch/contracts';
-import { EndpointSwitchService, WhyService } from '@perch/endpoints';
+import {
+  type Actor,
+  endpoint,
+  endpointName,
+  endpointStats,
+  endpointWhy,
+  switchEndpoint,
+  versionNumber,
+} from '@perch/contracts';
+import { EndpointService, EndpointSwitchService, WhyService } from '@perch/endpoints';
+import { RouterStatsService } from '@perch/fleet';
 import { z } from 'zod';
 import { Allow, Answers, By, IfMatch } from './http.ts';
 
@@ -16,6 +25,8 @@ export class EndpointTruthController {
   constructor(
     private readonly switches: EndpointSwitchService,
     private readonly reasons: WhyService,
+    private readonly endpoints: EndpointService,
+    private readonly counts: RouterStatsService,
   ) {}
 
   @Get('why')
@@ -23,6 +34,14 @@ export class EndpointTruthController {
   @Answers(endpointWhy, 'Why a version is served or not, link by link from the name to the traffic')
   why(@Named() name: string, @Query({ schema: whyQuery }) { version }: z.output<typeof whyQuery>) {
     return this.reasons.why(name, version ?? null);
+  }
+
+  @Get('stats')
+  @Allow('viewer')
+  @Answers(endpointStats, 'What routers counted by version since they began; ask twice for rates')
+  async stats(@Named() name: string) {
+    await this.endpoints.get(name);
+    return this.counts.ofEndpoint(name);
   }
 
   @Post('stop')

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Param, Put, Query, Res } from '@nestjs/common';
 import { AppError, type RouterReport, routerReport } from '@perch/contracts';
-import { DocumentSource, RouterService } from '@perch/fleet';
+import { DocumentSource, RouterService, RouterStatsService } from '@perch/fleet';
 import type { FastifyReply } from 'fastify';
 import { answerPoll, Bearer, type Follow, follow, followerOf, Gone } from './caller.ts';
 
@@ -9,6 +9,7 @@ export class RouterController {
   constructor(
     private readonly routers: RouterService,
     private readonly documents: DocumentSource,
+    private readonly stats: RouterStatsService,
   ) {}
 
   @Get('routing-table')
@@ -27,6 +28,8 @@ export class RouterController {
   async report(@Bearer() token: string, @Param('id') id: string, @Body({ schema: routerReport }) report: RouterReport) {
     if ((await this.routers.authenticate(token)) !== id)
       throw new AppError('forbidden', `this token does not speak for router ${id.slice(0, 64)}`);
-    return this.routers.report(id, report);
+    const answer = await this.routers.report(id, report);
+    await this.stats.take(id, report);
+    return answer;
   }
 }

@@ -1,4 +1,5 @@
 import type { MetricFamily } from '../metrics/snapshot.ts';
+import type { VersionCounts } from '../serving/count.source.ts';
 import type { WorkerState } from '../serving/serving-tables.ts';
 
 /** What the first process of a router tells its workers. `table`: a new one lies on disk; `stop`: answer what is in hand and end. */
@@ -8,9 +9,10 @@ export type ToWorker =
   | { kind: 'count'; id: number }
   | { kind: 'counts'; id: number; snapshots: MetricFamily[][] };
 
-/** What a worker tells. `scrape`: somebody reads /metrics here, tell me everybody's counts. */
+/** What a worker tells. `served`: counts of versions that changed. `scrape`: somebody reads /metrics here, tell me everybody's counts. */
 export type FromWorker =
   | { kind: 'listening'; address: string }
   | { kind: 'state'; state: WorkerState }
+  | { kind: 'served'; counts: VersionCounts[] }
   | { kind: 'scrape'; id: number }
   | { kind: 'counted'; id: number; families: MetricFamily[] };

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger, Stoppable } from '@perch/platform';
 import { ControlSide } from '../control/control-side.ts';
+import { CountBook } from '../count-book.ts';
 import type { MetricFamily } from '../metrics/snapshot.ts';
 import type { RouterConfig } from '../router.config.ts';
 import type { WorkerState } from '../serving/serving-tables.ts';
@@ -24,6 +25,7 @@ export class RouterPrimary implements Stoppable {
   private readonly control: ControlSide;
   private readonly states = new Map<number, WorkerState>();
   private readonly counts = new Map<number, Count>();
+  private readonly book = new CountBook();
   private nextCount = 1;
   private stopping = false;
 
@@ -31,7 +33,8 @@ export class RouterPrimary implements Stoppable {
     this.config = config;
     this.logger = logger;
     const deliver = async () => this.tellAll({ kind: 'table' });
-    this.control = new ControlSide(config, deliver, () => [...this.states.values()], logger);
+    const reported = { states: () => [...this.states.values()], counts: this.book, collect: () => undefined };
+    this.control = new ControlSide(config, deliver, reported, logger);
   }
 
   /** Resolves when every worker listens. */
@@ -66,6 +69,7 @@ export class RouterPrimary implements Stoppable {
       worker.on('error', (error) => this.logger.error('worker failed', { error }));
       worker.on('exit', (code, signal) => {
         this.states.delete(worker.id);
+        this.book.gone(worker.id);
         if (this.stopping) return;
         this.logger.error('worker ended and is started again', { code, signal });
         setTimeout(() => {
@@ -80,6 +84,7 @@ export class RouterPrimary implements Stoppable {
       this.states.set(worker.id, message.state);
       this.control.reportSoon();
     }
+    if (message.kind === 'served') this.book.hear(worker.id, message.counts);
     if (message.kind === 'scrape') void this.answerScrape(worker, message.id);
     if (message.kind !== 'counted') return;
     const count = this.counts.get(message.id);

@@ -47,9 +47,17 @@ export class RouterWorker {
     process.on('message', (message: ToWorker) => this.hear(message));
     await this.load();
     const { config, logger, serving } = this;
-    const control = { stop: async () => clearInterval(this.timer) };
+    const control = {
+      stop: async () => {
+        clearInterval(this.timer);
+        this.tellServed();
+      },
+    };
     const { app, address } = await startServing({ config, logger, serving, control, collect: () => this.scrape() });
-    this.timer = setInterval(() => this.tellState(), stateEveryMs);
+    this.timer = setInterval(() => {
+      this.tellState();
+      this.tellServed();
+    }, stateEveryMs);
     tell({ kind: 'listening', address });
     return app;
   }
@@ -87,6 +95,11 @@ export class RouterWorker {
     if (text === this.lastState) return;
     this.lastState = text;
     tell({ kind: 'state', state });
+  }
+
+  private tellServed(): void {
+    const counts = this.serving.counts.changed();
+    if (counts.length > 0) tell({ kind: 'served', counts });
   }
 
   /** Everybody's counts; only our own when the first process does not answer. */

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import type { Logger } from '@perch/platform';
-import { ReportLoop } from '../report.loop.ts';
+import { type Reported, ReportLoop } from '../report.loop.ts';
 import type { RouterConfig } from '../router.config.ts';
 import { type Deliver, RoutingTableSource } from '../routing-table.source.ts';
-import type { WorkerState } from '../serving/serving-tables.ts';
 import { TableStore } from '../table/table.store.ts';
 import { ControlClient } from './control.client.ts';
 import { Enrolment } from './enrolment.ts';
@@ -19,13 +18,13 @@ export class ControlSide {
   private readonly client: ControlClient;
   private readonly reports: ReportLoop;
 
-  constructor(config: RouterConfig, deliver: Deliver, states: () => readonly WorkerState[], logger: Logger) {
+  constructor(config: RouterConfig, deliver: Deliver, reported: Reported, logger: Logger) {
     this.client = new ControlClient(config.controlUrl);
     this.files = new FileStore(join(config.dataDir, 'files'), this.client, logger);
     const enrolment = new Enrolment(this.client, new IdentityStore(config.dataDir), config, logger);
     const store = new TableStore(tableFile(config.dataDir));
     this.source = new RoutingTableSource({ client: this.client, enrolment, files: this.files, store, logger }, deliver);
-    this.reports = new ReportLoop(this.client, enrolment, this.source, states, logger);
+    this.reports = new ReportLoop(this.client, enrolment, this.source, reported, logger);
   }
 
   /** The table in force changed: the acknowledgement is waited for. */

@@ -18,8 +18,8 @@ export interface Observed {
 type Samples = MetricFamily['samples'];
 
 function requestSamples(arms: readonly ArmStats[]): Samples {
-  return arms.flatMap(({ labels, outcomes }) =>
-    [...outcomes].map(([outcome, count]): [string, number] => [
+  return arms.flatMap(({ labels, ok, failures }) =>
+    [...(ok > 0 ? ([['ok', ok]] as const) : []), ...failures].map(([outcome, count]): [string, number] => [
       `perch_router_requests_total{${labelText({ ...labels, outcome })}}`,
       count,
     ]),
@@ -51,6 +51,12 @@ const stageSamples = (arms: readonly ArmStats[]): Samples =>
     ]),
   );
 
+/** Two series: without a retry there is nothing to say. */
+const retrySamples = (arms: readonly ArmStats[]): Samples =>
+  arms
+    .filter(({ retries }) => retries > 0)
+    .map(({ labels, retries }) => [`perch_router_version_retries_total{${labelText(labels)}}`, retries]);
+
 const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'count'): Samples =>
   [...custom.series.values()].map((one): [string, number] => [
     `${series}{${labelText({ ...one.arm, name: one.name, kind: one.kind })}}`,
@@ -67,7 +73,7 @@ interface Figure {
 
 /** Arms that nothing was sent to yet would make most of the text in a big installation. */
 const armsOf = ({ deployments }: Observed): ArmStats[] =>
-  [...deployments.stats.values()].filter((arm) => arm.outcomes.size > 0);
+  [...deployments.stats.values()].filter((arm) => arm.requests > 0);
 
 const inFlight = ({ tables }: Observed): number =>
   [...(tables.current?.deployments.values() ?? [])].reduce((sum, deployment) => sum + deployment.gauge.inFlight, 0);
@@ -103,6 +109,12 @@ const figures: Figure[] = [
     help: 'Tries on another server.',
     type: 'counter',
     read: ({ dispatch }) => dispatch.retries,
+  },
+  {
+    name: 'perch_router_version_retries_total',
+    help: 'Tries on another server, by the version that was tried.',
+    type: 'counter',
+    read: (observed) => retrySamples(armsOf(observed)),
   },
   { name: 'perch_router_requests_in_flight', help: 'Requests in hand.', type: 'gauge', read: inFlight },
   {

@@ -124,6 +124,7 @@ export class Dispatch {
     const again = verdict.retry === 'free' || (verdict.retry === 'budgeted' && this.budget.take(performance.now()));
     if (!again) throw verdict.error;
     this.retries += 1;
+    call.arm.stats.retries += 1;
     call.tried ??= new Set();
     call.tried.add(upstream);
   }

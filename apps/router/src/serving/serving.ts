@@ -5,6 +5,7 @@ import { observeRouter } from '../metrics/router.observe.ts';
 import type { MetricFamily } from '../metrics/snapshot.ts';
 import { OipPath } from '../oip.path.ts';
 import { type OtherPaths, RouterApplication } from '../router-application.ts';
+import { CountSource } from './count.source.ts';
 import { CustomStats } from './custom-stats.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import { Dispatch } from './dispatch.ts';
@@ -19,6 +20,8 @@ export class Serving {
   private readonly transport: InferenceTransport;
   private readonly processing: ProcessingStore;
   private readonly deployments = new DeploymentStore();
+  /** What this process counted, for the report. */
+  readonly counts = new CountSource(this.deployments.stats);
   private readonly dispatch: Dispatch;
   private readonly stats: RouterStats;
   private readonly custom = new CustomStats();
