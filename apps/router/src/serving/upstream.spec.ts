@@ -51,6 +51,15 @@ describe('a server that fails', () => {
     expect(pick([one], 2_100)).toBe(one);
   });
 
+  it('shares among all of them when all are ejected, so that one that is well again is found', () => {
+    const all = [upstream(), upstream(), upstream()];
+    for (const one of all) for (let i = 0; i < 5; i += 1) attempt(one, 'failed', 0);
+    expect(new Set(Array.from({ length: 200 }, () => pick(all, 1))).size).toBe(3);
+    const [down, ejected] = [upstream(), all[0]!];
+    attempt(down, 'down', 0);
+    for (let i = 0; i < 20; i += 1) expect(pick([down, ejected], 1)).toBe(ejected);
+  });
+
   it('counts requests in hand exactly, whatever happens', () => {
     const verdicts = fc.constantFrom<ServerVerdict | 'unknown' | 'begin'>('fine', 'failed', 'down', 'unknown', 'begin');
     fc.assert(

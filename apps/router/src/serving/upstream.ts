@@ -80,7 +80,7 @@ export class Upstream {
 const outstandingAt = (upstream: Upstream): number => upstream.load.outstanding;
 
 /**
- * The server for one try: fewest outstanding of two random open ones. With none open an ejected one serves all the same
+ * The server for one try: fewest outstanding of two random open ones. With none open the ejected ones serve all the same
  * (the last one is never ejected), but one that is down does not: then the request waits.
  */
 export function pickUpstream(
@@ -95,5 +95,8 @@ export function pickUpstream(
       open = upstreams.filter((one) => one.isOpen(now) && !tried?.has(one));
       break;
     }
-  return pickServer(open, outstandingAt, random) ?? upstreams.find((one) => one.out === 'ejected' && !tried?.has(one));
+  const picked = pickServer(open, outstandingAt, random);
+  if (picked) return picked;
+  const ejected = upstreams.filter((one) => one.out === 'ejected' && !tried?.has(one));
+  return pickServer(ejected, outstandingAt, random);
 }
