@@ -127,6 +127,8 @@ export const engineSpec = z
     memoryBytes: z.number().int().min(1).optional(),
     /** Text of the user's own config.pbtxt, merged over ours; the user's text wins except for the name. */
     config: z.string().max(262_144).optional(),
+    /** Which model folder is served, where a version holds several; left out: the ensemble that no other steps into. */
+    folder: z.string().min(1).max(128).optional(),
   })
   .meta({ id: 'EngineSpec' });
 export type EngineSpec = z.infer<typeof engineSpec>;
@@ -155,5 +157,7 @@ export const resolvedEngine = z.object({
   warmup: z.array(warmup).optional(),
   decoupled: z.boolean().optional(),
   ccModelFilenames: z.record(z.string(), z.string()).optional(),
+  /** The version's own config.pbtxt, where settings above or `config` are to win over it. */
+  configBelow: z.string().optional(),
 });
 export type ResolvedEngine = z.infer<typeof resolvedEngine>;

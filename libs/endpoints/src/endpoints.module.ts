@@ -9,6 +9,7 @@ import { EndpointDetailService } from './endpoint-detail.service.ts';
 import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
+import { ResolutionSource } from './resolution.source.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './routing-table.reconcile.ts';
 import { WantedObserve } from './wanted.observe.ts';
@@ -25,6 +26,7 @@ const parts = [
   EndpointSwitchService,
   EndpointsStore,
   FanOutReconcile,
+  ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
   WantedObserve,

@@ -1,17 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { AppError, digestOf, type EndpointSpec, tritonModelName } from '@perch/contracts';
+import { digestOf, type EndpointSpec, tritonModelName } from '@perch/contracts';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { WantedVersion } from './endpoint.plan.ts';
-import { type OwnConfig, resolveDeployment, sourceDigest } from './engine.plan.ts';
-import { type Layout, LayoutFault, planLayout } from './layout.plan.ts';
+import { sourceDigest } from './engine.plan.ts';
+import { LayoutFault } from './layout.plan.ts';
+import { ResolutionSource } from './resolution.source.ts';
+import { usesDigest } from './uses.plan.ts';
 import { selectVersions } from './version.plan.ts';
-import {
-  CONFIG_TEXTS,
-  type ConfigTexts,
-  type ServableVersion,
-  VERSIONS,
-  type VersionSource,
-} from './version.source.ts';
+import { type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';
 
 export interface WantedSight {
   modelExists: boolean;
@@ -24,7 +20,7 @@ export interface WantedSight {
 export class WantedObserve {
   constructor(
     @Inject(VERSIONS) private readonly versions: VersionSource,
-    @Inject(CONFIG_TEXTS) private readonly configs: ConfigTexts,
+    private readonly resolution: ResolutionSource,
   ) {}
 
   async observe(spec: EndpointSpec, known: readonly DeploymentRow[]): Promise<WantedSight> {
@@ -47,7 +43,9 @@ export class WantedObserve {
     version: ServableVersion,
     known: readonly DeploymentRow[],
   ): Promise<WantedVersion> {
-    const source = sourceDigest(spec, version);
+    const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
+    const own = sourceDigest(spec, version);
+    const source = used.length === 0 ? own : digestOf({ own, uses: usesDigest(used) });
     const same = known.find((row) => row.source_digest === source);
     const { number } = version;
     if (same)
@@ -60,27 +58,13 @@ export class WantedObserve {
         fault: same.body ? null : same.reason,
       };
     try {
-      const files = await this.versions.filesOf(version.id);
-      const layout = planLayout(files, spec.engine);
-      const own = await this.ownConfig(spec, layout);
-      const resolved = resolveDeployment(spec, { ...version, files }, layout, own);
+      const { origins: _origins, ...resolved } = await this.resolution.resolve(spec, version, used);
       return { version: number, sourceDigest: source, fault: null, ...resolved };
     } catch (error) {
       if (!(error instanceof LayoutFault)) throw error;
       const digest = digestOf({ source, fault: error.message });
       const tritonModel = tritonModelName(spec.model.name, number, digest);
       return { version: number, digest, sourceDigest: source, tritonModel, body: null, fault: error.message };
-    }
-  }
-
-  private async ownConfig({ engine }: EndpointSpec, layout: Layout): Promise<OwnConfig | null> {
-    const text = engine.config ?? (layout.config ? await this.versions.textOf(layout.config) : null);
-    if (text === null) return null;
-    try {
-      return { text, sight: this.configs.read(text, engine.config ? 'engine.config' : 'config.pbtxt of the version') };
-    } catch (error) {
-      if (error instanceof AppError && error.code === 'invalid') throw new LayoutFault(error.message);
-      throw error;
     }
   }
 }
