@@ -1,5 +1,6 @@
 import type { ConfigSight, ConfigTexts } from '@perch/endpoints';
 import { type ModelConfig, parseModelConfig, renderModelConfig, writeModelConfig } from '@perch/triton/control';
+import { sightOfConfig } from './config-sight.ts';
 
 /** Texts of `config.pbtxt`, read with the parser that the agent renders them with. */
 export const configTexts: ConfigTexts = {
@@ -11,6 +12,7 @@ export const configTexts: ConfigTexts = {
       declaresInputs: (config.input?.length ?? 0) > 0,
       declaresOutputs: (config.output?.length ?? 0) > 0,
       hasVersionPolicy: config.version_policy !== undefined,
+      ...sightOfConfig(config),
       ...stepsOf(config),
     };
   },

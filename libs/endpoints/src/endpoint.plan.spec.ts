@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EndpointWorld, type KnownDeployment, planEndpoint, type WantedVersion } from './endpoint.plan.ts';
 import { resolveDeployment, sourceDigest } from './engine.plan.ts';
-import { planLayout } from './layout.plan.ts';
 import { parseSpec } from './spec.plan.ts';
 
 const parse = (more: object = {}) =>
@@ -13,7 +12,7 @@ const parse = (more: object = {}) =>
 function wantedVersion(spec: EndpointSpec, number: number, fault: string | null = null): WantedVersion {
   const files = [{ path: 'model.onnx', sha256: 'a'.repeat(64), size: 1 }];
   const version = { number, manifestDigest: String(number).repeat(64).slice(0, 64), signature: null, files };
-  const resolved = resolveDeployment(spec, version, planLayout(files, spec.engine), null);
+  const resolved = resolveDeployment(spec, version);
   const source = sourceDigest(spec, version);
   return fault === null
     ? { version: number, sourceDigest: source, fault, ...resolved }

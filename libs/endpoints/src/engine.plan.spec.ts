@@ -1,7 +1,8 @@
 import type { EngineSpec, Signature } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
-import { type OwnConfig, resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
+import { type ConfigLayer, type ConfigLayers, resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
 import { LayoutFault, planLayout } from './layout.plan.ts';
+import { GraphFault } from './layout-fault.ts';
 import { parseSpec } from './spec.plan.ts';
 import type { ConfigSight } from './version.source.ts';
 
@@ -10,14 +11,16 @@ const text: Signature = {
   inputs: [{ name: 'input_ids', datatype: 'INT64', shape: [-1, -1] }],
   outputs: [{ name: 'last_hidden_state', datatype: 'FP32', shape: [-1, -1, 384] }],
 };
-const own = (sight: Partial<ConfigSight>): OwnConfig => ({
+const layer = (sight: Partial<ConfigSight>): ConfigLayer => ({
   text: 'the text',
   sight: {
     platform: undefined, maxBatchSize: undefined, declaresInputs: false, declaresOutputs: false, hasVersionPolicy: false, ...sight,
   }, // biome-ignore format: one record
 });
-const resolve = (engine: EngineSpec, signature: Signature | null = text, config: OwnConfig | null = null) =>
-  resolveEngine(engine, planLayout(files, engine), signature, config);
+const over = (sight: Partial<ConfigSight>): ConfigLayers => ({ over: layer(sight), under: null });
+const under = (sight: Partial<ConfigSight>): ConfigLayers => ({ over: null, under: layer(sight) });
+const resolve = (engine: EngineSpec, signature: Signature | null = text, texts?: ConfigLayers) =>
+  resolveEngine({ engine, layout: planLayout(files, engine), plans: null }, signature, texts);
 
 describe('engine settings with nothing left to decide', () => {
   it('a text model just works: whole shapes, no batch dimension', () => {
@@ -47,7 +50,7 @@ describe('engine settings with nothing left to decide', () => {
   it('given dims are taken as they stand', () => {
     const inputs = [{ name: 'input_ids', type: 'INT64' as const, dims: [1, 16] }];
     expect(resolve({ inputs }).inputs).toEqual(inputs);
-    expect(resolve({ inputs, maxBatchSize: 4 }).inputs).toEqual(inputs);
+    expect(resolve({ inputs: [{ ...inputs[0]!, dims: [16] }], maxBatchSize: 4 }).inputs[0]!.dims).toEqual([16]);
   });
 
   it.each<
@@ -92,12 +95,12 @@ describe('engine settings with nothing left to decide', () => {
     [
       'tensors of the spec are said all the same',
       text,
-      { inputs: [{ name: 'x', type: 'FP32', dims: [1] }] },
+      { inputs: [{ name: 'input_ids', type: 'INT64', dims: [-1, 8] }] },
       { declaresInputs: true, declaresOutputs: true },
       { inputs: 1, outputs: 0, maxBatchSize: 0 },
     ],
   ])('%s', (_what, signature, engine, sight, expected) => {
-    const resolved = resolve(engine, signature, own(sight));
+    const resolved = resolve(engine, signature, over(sight));
     expect(resolved.config).toBe('the text');
     expect({
       inputs: resolved.inputs.length,
@@ -108,8 +111,8 @@ describe('engine settings with nothing left to decide', () => {
 
   it('a fixed first dimension cannot be batched, and says so', () => {
     const fixed: Signature = { ...text, inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 4] }] };
-    expect(() => resolve({ maxBatchSize: 8 }, fixed)).toThrow(LayoutFault);
-    expect(() => resolve({ maxBatchSize: 8 }, fixed)).toThrow('tensor x has the fixed first dimension 1');
+    expect(() => resolve({ maxBatchSize: 8 }, fixed)).toThrow(GraphFault);
+    expect(() => resolve({ maxBatchSize: 8 }, fixed)).toThrow('input "x": dimension 0 (batch) is fixed at 1');
     expect(resolve({}, fixed).inputs[0]!.dims).toEqual([1, 4]);
   });
 
@@ -119,9 +122,10 @@ describe('engine settings with nothing left to decide', () => {
       { ...files[0]!, path: 'config.pbtxt' },
     ];
     const layout = planLayout(folder, {});
-    expect(resolveEngine({}, layout, null, own({ platform: 'onnxruntime' })).platform).toBe('onnxruntime');
-    expect(resolveEngine({}, layout, null, own({ platform: 'onnxruntime_onnx' })).backend).toBe('onnxruntime');
-    expect(() => resolveEngine({}, layout, null, own({}))).toThrow('tell the platform');
+    const of = (sight: Partial<ConfigSight>) => resolveEngine({ engine: {}, layout, plans: null }, null, over(sight));
+    expect(of({ platform: 'onnxruntime' }).platform).toBe('onnxruntime');
+    expect(of({ platform: 'onnxruntime_onnx' }).backend).toBe('onnxruntime');
+    expect(() => of({})).toThrow('tell the platform');
   });
 });
 
@@ -129,8 +133,7 @@ describe('identities', () => {
   const spec = (more: object = {}) =>
     parseSpec({ name: 'e', model: { project: 'p', name: 'My Model'.replace(' ', '_') }, ...more });
   const version = { number: 3, manifestDigest: 'd'.repeat(64), signature: text, files };
-  const of = (more: object = {}, over: object = {}) =>
-    resolveDeployment(spec(more), { ...version, ...over }, planLayout(files, spec(more).engine), null);
+  const of = (more: object = {}, over: object = {}) => resolveDeployment(spec(more), { ...version, ...over });
 
   it('the Triton model is named by model, version and digest', () => {
     expect(of().tritonModel).toMatch(/^my-model-v3-[0-9a-f]{12}$/);

@@ -3,6 +3,7 @@ import {
   type EndpointSpec,
   type EngineSpec,
   type EngineTensor,
+  type FileFacts,
   type ManifestFile,
   type ProcessingSpec,
   type ResolvedEngine,
@@ -11,7 +12,12 @@ import {
   tritonModelName,
 } from '@perch/contracts';
 import type { ModelVariant, Requirements } from '@perch/fleet';
-import { type Layout, LayoutFault, processingFiles } from './layout.plan.ts';
+import { backendOf } from './artifact.plan.ts';
+import { type Format, planFormats } from './format.plan.ts';
+import { type DeclaredGraph, graphFaults } from './graph.plan.ts';
+import { processingFiles } from './layout.plan.ts';
+import { GraphFault, LayoutFault } from './layout-fault.ts';
+import { withEnvironment } from './named-file.plan.ts';
 import type { ConfigSight } from './version.source.ts';
 
 /** What a deployment keeps of its version and spec; see `resolveDeployment`. */
@@ -29,24 +35,71 @@ export interface Resolved {
   body: DeploymentBody;
 }
 
-export interface ResolvableVersion {
+export interface ResolvableVersion extends HeldFiles {
   number: number;
   manifestDigest: string;
-  signature: Signature | null;
-  files: readonly ManifestFile[];
 }
 
-const backends: Record<string, string> = {
-  onnxruntime_onnx: 'onnxruntime',
-  tensorrt_plan: 'tensorrt',
-  pytorch_libtorch: 'pytorch',
-  tensorflow_savedmodel: 'tensorflow',
-};
+/** What is known of the files of one Triton model. */
+export interface HeldFiles {
+  files: readonly ManifestFile[];
+  /** Of its ONNX graph. */
+  signature: Signature | null;
+  facts?: FileFacts | null;
+  metadata?: Readonly<Record<string, string>>;
+}
+
+/** A configuration text and what it decides. */
+export interface ConfigLayer {
+  text: string;
+  sight: ConfigSight;
+}
+
+/** Texts around our settings: what is `over` wins over them, they win over what is `under`. */
+export interface ConfigLayers {
+  over: ConfigLayer | null;
+  under: ConfigLayer | null;
+}
+
+const noTexts: ConfigLayers = { over: null, under: null };
+
+/** Settings that say nothing which a text could say as well. */
+const besideTexts = new Set(['platform', 'formatPriority', 'config', 'folder', 'tensorrt', 'memoryBytes']);
 
 /**
- * Tensors to declare. Given ones are taken as they stand. Otherwise they come from the version's signature: whole shapes
- * without batching, and with batching without the first dimension, which must then be -1 everywhere. None: the model
- * server completes them (no signature, or a scalar, which a configuration cannot declare).
+ * The user's text wins over the settings, and these over the version's own text. A version's text alone, without settings
+ * of the endpoint, is taken as it stands. Throws `LayoutFault` for a `version_policy` that nobody translated.
+ */
+export function configLayers(
+  { model, engine }: Pick<EndpointSpec, 'model' | 'engine'>,
+  user: ConfigLayer | null,
+  own: ConfigLayer | null,
+): ConfigLayers {
+  if (!own) return { over: user, under: null };
+  const bare = withoutPolicy(model, own);
+  const explicit = Object.entries(engine).some(([key, value]) => value !== undefined && !besideTexts.has(key));
+  return user || explicit ? { over: user, under: bare } : { over: bare, under: null };
+}
+
+/** A server holds each version as a model of its own, so which versions serve is the endpoint's to say; it must have said it. */
+function withoutPolicy(model: EndpointSpec['model'], own: ConfigLayer): ConfigLayer {
+  const { versionPolicy: policy, withoutPolicy: text } = own.sight;
+  if (!policy || text === undefined) return own;
+  const translated = policy.kind === 'latest' && policy.count <= 1;
+  if (!translated && model.maxVersions === undefined && model.version === undefined)
+    throw new LayoutFault(
+      `config.pbtxt of the version has version_policy ${policyWords(policy)}: say how many versions are served with model.maxVersions (or one with model.version)`,
+    );
+  return { ...own, text };
+}
+
+const policyWords = ({ kind, count, versions }: NonNullable<ConfigSight['versionPolicy']>): string =>
+  kind === 'latest' ? `latest ${count}` : kind === 'all' ? 'all' : `specific ${versions.join(', ')}`;
+
+/**
+ * Tensors to declare. Given ones are taken as they stand. Otherwise they come from the graph: whole shapes without
+ * batching, and with batching without the first dimension. None: the model server completes them (no graph, or a scalar,
+ * which a configuration cannot declare).
  */
 function declareTensors(
   given: EngineTensor[] | undefined,
@@ -55,13 +108,6 @@ function declareTensors(
 ): EngineTensor[] {
   if (given) return given;
   if (!known || known.some(({ shape }) => shape.length < (maxBatchSize > 0 ? 2 : 1) || shape.includes(0))) return [];
-  if (maxBatchSize > 0) {
-    const fixed = known.find(({ shape }) => shape[0] !== -1);
-    if (fixed)
-      throw new LayoutFault(
-        `tensor ${fixed.name} has the fixed first dimension ${fixed.shape[0]}, so it cannot be batched; set engine.maxBatchSize 0`,
-      );
-  }
   return known.map(({ name, datatype, shape }) => ({
     name,
     type: datatype,
@@ -69,41 +115,103 @@ function declareTensors(
   }));
 }
 
-/** The configuration text that counts (the user's, else the version's own), and what it decides. */
-export interface OwnConfig {
-  text: string;
-  sight: ConfigSight;
+/**
+ * Engine settings with nothing left to decide. `maxBatchSize` is 0 unless given, so that shapes are declared whole and
+ * text models with a dynamic batch and length just work. What a text declares is not declared again by us. Throws
+ * `GraphFault` where what is said contradicts the graph.
+ */
+export function resolveEngine(
+  { engine, layout, plans }: Format,
+  graph: Signature | null,
+  { over, under }: ConfigLayers = noTexts,
+): ResolvedEngine {
+  const platform = layout.platform || over?.sight.platform || under?.sight.platform || '';
+  if (platform === '')
+    throw new LayoutFault('neither config.pbtxt nor the files tell the platform; say it with engine.platform');
+  const backend = backendOf(platform);
+  const signature = backend === 'onnxruntime' ? graph : null;
+  const first = <T>(of: (sight: ConfigSight) => T | undefined, own: T | undefined): T | undefined =>
+    (over ? of(over.sight) : undefined) ?? own ?? (under ? of(under.sight) : undefined);
+  const said = { maxBatchSize: first((sight) => sight.maxBatchSize, engine.maxBatchSize) ?? 0 };
+  if (signature)
+    checkGraph(signature, {
+      ...said,
+      inputs: first((sight) => (sight.declaresInputs ? sight.inputs : undefined), engine.inputs),
+      outputs: first((sight) => (sight.declaresOutputs ? sight.outputs : undefined), engine.outputs),
+    });
+  const declare = (kind: 'inputs' | 'outputs', sight: 'declaresInputs' | 'declaresOutputs') =>
+    (over?.sight[sight] || under?.sight[sight]) && !engine[kind]
+      ? []
+      : declareTensors(engine[kind], signature?.[kind], said.maxBatchSize);
+  const { executionAccelerators, optimization, sequenceBatching, responseCache, warmup, decoupled } = engine;
+  return {
+    platform,
+    backend,
+    maxBatchSize: engine.maxBatchSize ?? said.maxBatchSize,
+    dynamicBatching: engine.dynamicBatching ?? null,
+    instances: engine.instances ?? [],
+    inputs: declare('inputs', 'declaresInputs'),
+    outputs: declare('outputs', 'declaresOutputs'),
+    parameters: engine.parameters ?? {},
+    defaultModelFilename: layout.defaultModelFilename,
+    config: over?.text ?? null,
+    // Members without a value are no part of the digest, so settings of an earlier release keep theirs.
+    ...given({ executionAccelerators, optimization, sequenceBatching, responseCache, warmup, decoupled }),
+    ...given({ ccModelFilenames: plans?.ccModelFilenames ?? undefined, configBelow: under?.text }),
+  };
+}
+
+const given = <T extends object>(settings: T): Partial<T> =>
+  Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as Partial<T>;
+
+function checkGraph(signature: Signature, said: DeclaredGraph): void {
+  const faults = graphFaults(said, signature);
+  if (faults.length > 0) throw new GraphFault(faults.join('; '));
 }
 
 /**
- * Engine settings with nothing left to decide. `maxBatchSize` is 0 unless given, so that shapes are declared whole and
- * text models with a dynamic batch and length just work. What the own text declares is not declared again by us.
+ * The ways to serve one Triton model, in order of preference: at least one. Each has its identity from the version's
+ * manifest, the files it takes and its settings. Throws `LayoutFault` with the reason for people.
  */
-export function resolveEngine(
-  engine: EngineSpec,
-  layout: Layout,
-  signature: Signature | null,
-  own: OwnConfig | null,
-): ResolvedEngine {
-  const maxBatchSize = engine.maxBatchSize ?? own?.sight.maxBatchSize ?? 0;
-  const platform = layout.platform || own?.sight.platform || '';
-  if (platform === '')
-    throw new LayoutFault('neither config.pbtxt nor the files tell the platform; say it with engine.platform');
-  const declare = (given: EngineTensor[] | undefined, known: TensorSpec[] | undefined, byText: boolean | undefined) =>
-    byText && !given ? [] : declareTensors(given, known, maxBatchSize);
-  const inputs = declare(engine.inputs, signature?.inputs, own?.sight.declaresInputs);
-  const outputs = declare(engine.outputs, signature?.outputs, own?.sight.declaresOutputs);
+export function resolveVariants(
+  model: { name: string; number: number; manifestDigest: string },
+  spec: EngineSpec,
+  held: HeldFiles,
+  texts: ConfigLayers = noTexts,
+): ModelVariant[] {
+  const engine = withEnvironment(spec, held.files);
+  const sight = texts.over?.sight ?? texts.under?.sight ?? null;
+  const sources = { engine, facts: held.facts ?? null, metadata: held.metadata ?? {} };
+  return planFormats(held.files, sources, sight).map((format) => {
+    const { layout } = format;
+    const resolved = resolveEngine(format, held.signature, texts);
+    const digest = digestOf({ manifest: model.manifestDigest, files: layout.files, engine: resolved });
+    return {
+      tritonModel: tritonModelName(model.name, model.number, digest),
+      model: { engine: resolved, files: layout.files, digest },
+      needs: [],
+      requires: requirementsOf(format, resolved, sources.facts, sight),
+    };
+  });
+}
+
+function requirementsOf(
+  { layout, plans, engine }: Format,
+  resolved: ResolvedEngine,
+  facts: FileFacts | null,
+  text: ConfigSight | null,
+): Requirements {
+  const graph = resolved.backend === 'onnxruntime' && layout.main !== null ? facts?.onnx?.[layout.main] : undefined;
   return {
-    platform,
-    backend: backends[platform] ?? platform,
-    maxBatchSize,
-    dynamicBatching: engine.dynamicBatching ?? null,
-    instances: engine.instances ?? [],
-    inputs,
-    outputs,
-    parameters: engine.parameters ?? {},
-    defaultModelFilename: layout.defaultModelFilename,
-    config: own?.text ?? null,
+    backend: resolved.platform === 'ensemble' ? null : resolved.backend,
+    gpu:
+      plans !== null ||
+      resolved.instances.some(({ kind }) => kind === 'gpu') ||
+      resolved.executionAccelerators?.gpu !== undefined ||
+      text?.wantsGpu === true,
+    tensorrt: plans && { version: plans.version, computeCapabilities: plans.computeCapabilities },
+    onnx: graph ? { opset: graph.opset, ir: graph.ir } : null,
+    memoryBytes: engine.memoryBytes ?? null,
   };
 }
 
@@ -116,42 +224,34 @@ const processingOf = (processing: ProcessingSpec) => ({
 export function resolveDeployment(
   spec: EndpointSpec,
   version: ResolvableVersion,
-  layout: Layout,
-  own: OwnConfig | null,
+  texts: ConfigLayers = noTexts,
 ): Resolved {
-  const engine = resolveEngine(spec.engine, layout, version.signature, own);
+  const { name } = spec.model;
+  const variants = resolveVariants({ ...version, name }, spec.engine, version, texts);
   const processing = processingOf(spec.processing);
-  const identity = digestOf({ manifest: version.manifestDigest, files: layout.files, engine });
-  const variant: ModelVariant = {
-    tritonModel: tritonModelName(spec.model.name, version.number, identity),
-    model: { engine, files: layout.files, digest: identity },
-    needs: [],
-    requires: requirementsOf(engine),
-  };
+  const [identity, ...others] = variants.map(({ model }) => model.digest);
+  const { memoryBytes, tensorrt } = spec.engine;
+  const rest = { ...given({ memoryBytes, tensorrt }), ...(others.length > 0 ? { others } : {}) };
   return {
-    digest: digestOf({ identity, processing }),
-    tritonModel: variant.tritonModel,
-    body: { variants: [variant], processing, processingFiles: processingFiles(version.files) },
+    digest: digestOf({ identity, processing, ...rest }),
+    tritonModel: variants[0]!.tritonModel,
+    body: { variants, processing, processingFiles: processingFiles(version.files) },
   };
 }
 
-const requirementsOf = (engine: ResolvedEngine): Requirements => ({
-  backend: engine.platform === 'ensemble' ? null : engine.backend,
-  gpu: engine.instances.some(({ kind }) => kind === 'gpu'),
-  tensorrt: null,
-  onnx: null,
-  memoryBytes: null,
-});
-
 /** Cheap stand-in for a deployment's digest: equal when nothing that a deployment is made from has changed. */
-export const sourceDigest = (
-  spec: EndpointSpec,
-  version: { number: number; manifestDigest: string; signature: Signature | null },
-): string =>
+export const sourceDigest = (spec: EndpointSpec, version: Omit<ResolvableVersion, 'files'>): string =>
   digestOf({
     model: [spec.model.project, spec.model.name, version.number],
     manifest: version.manifestDigest,
     signature: version.signature,
+    ...given({ facts: version.facts ?? undefined, ...originOf(version.metadata ?? {}) }),
     engine: spec.engine,
     processing: processingOf(spec.processing),
   });
+
+/** The metadata that says where a TensorRT plan runs. */
+const originOf = (metadata: Readonly<Record<string, string>>) => ({
+  tensorrt: metadata['tensorrt.version'],
+  computeCapability: metadata['cuda.computeCapability'],
+});

@@ -4,6 +4,8 @@ export { EndpointDetailService } from './endpoint-detail.service.ts';
 export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.service.ts';
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
+export { changeLine, changeWords, consoleLines, type RecordedChange } from './log.decide.ts';
+export { environmentFile } from './named-file.plan.ts';
 export { RegistrySource } from './registry.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
 export { RoutingTableReconcile } from './routing-table.reconcile.ts';
@@ -13,6 +15,7 @@ export {
   CONFIG_TEXTS,
   type ConfigSight,
   type ConfigTexts,
+  type DeclaredTensor,
   KEYS,
   type KeySource,
   type ServableVersion,

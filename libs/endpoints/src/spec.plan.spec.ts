@@ -51,8 +51,6 @@ describe('what a spec may say', () => {
     ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
     ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
     ['rate limits', { limits: { rateLimitPerKey: 5 } }, 'limits.rateLimitPerKey'],
-    ['several formats', { engine: { formatPriority: ['tensorrt_plan', 'onnxruntime_onnx'] } }, 'engine.formatPriority'],
-    ['an ensemble', { engine: { platform: 'ensemble' } }, 'engine.platform'],
   ])('%s is understood and not built yet', (_what, part, path) => {
     const error = refused({ ...minimal, ...part });
     expect(error.code).toBe('not_available_yet');

@@ -1,4 +1,5 @@
 import { AppError, type EndpointSpec, endpointSpec, parseBuiltinOptions, parseWith } from '@perch/contracts';
+import { engineContradictions } from './engine-settings.plan.ts';
 
 /** One part of a spec that is understood and not built yet. */
 export interface UnavailablePart {
@@ -17,12 +18,6 @@ const rules: readonly Rule[] = [
   ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
   ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
   ['limits.rateLimitPerKey', (s) => s.limits.rateLimitPerKey !== undefined, 'rate limits per key are not available yet'],
-  [
-    'engine.formatPriority',
-    (s) => s.engine.formatPriority?.some((format) => format !== 'onnxruntime_onnx') ?? false,
-    'choosing among formats is not available yet; name one with engine.platform',
-  ],
-  ['engine.platform', (s) => s.engine.platform === 'ensemble', 'ensembles are not available yet'],
 ]; // biome-ignore format: a table
 
 /** Parts of the spec that later releases make work. `slo` is no such part: it is kept as information. */
@@ -38,6 +33,7 @@ function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePa
   const tooLarge = engine.dynamicBatching?.preferredSizes?.find((size) => size > (engine.maxBatchSize ?? 0));
   if (tooLarge !== undefined && engine.maxBatchSize)
     add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
+  faults.push(...engineContradictions(engine));
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
     add('engine.defaultModelFilename', 'wants a file name without folders');
   if (traffic.newestFirst && model.version !== undefined && traffic.newestFirst.length > 1)

@@ -1,4 +1,4 @@
-import type { Framework, ManifestFile, ResolvedEngine, Signature, VersionUses } from '@perch/contracts';
+import type { FileFacts, Framework, ManifestFile, ResolvedEngine, Signature, VersionUses } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import type { VersionFacts } from './version.plan.ts';
 
@@ -8,6 +8,8 @@ export interface ServableVersion extends VersionFacts {
   manifestDigest: string;
   framework: Framework | null;
   signature: Signature | null;
+  facts?: FileFacts;
+  metadata?: Record<string, string>;
   uses?: VersionUses | undefined;
 }
 
@@ -15,6 +17,8 @@ export interface ServableVersion extends VersionFacts {
 export interface VersionSource {
   /** All versions of a model in any order and state; none when the model does not exist. */
   versionsOf(project: string, model: string): Promise<ServableVersion[]>;
+  /** Models (`project/name`) of which a draft or published version uses the given one. */
+  modelsUsing(model: string): Promise<string[]>;
   filesOf(versionId: string): Promise<ManifestFile[]>;
   /** A small text file of a version (`config.pbtxt`). Throws when it cannot be read now. */
   textOf(file: ManifestFile): Promise<string>;
@@ -27,6 +31,14 @@ export interface KeySource {
 }
 export const KEYS = Symbol('keys');
 
+/** A tensor as a configuration declares it: dims without the batch dimension, `reshape` as the graph sees them. */
+export interface DeclaredTensor {
+  name: string;
+  type: string;
+  dims: readonly number[];
+  reshape?: readonly number[];
+}
+
 /** What a `config.pbtxt` text decides by itself. */
 export interface ConfigSight {
   platform: string | undefined;
@@ -34,6 +46,18 @@ export interface ConfigSight {
   declaresInputs: boolean;
   declaresOutputs: boolean;
   hasVersionPolicy: boolean;
+  /** Which version directories the text wants served, and the text without those words; absent: it says nothing. */
+  versionPolicy?: { kind: 'latest' | 'all' | 'specific'; versions: number[]; count: number };
+  withoutPolicy?: string;
+  inputs?: DeclaredTensor[];
+  outputs?: DeclaredTensor[];
+  /** Instances of kind GPU, or accelerators of GPUs. */
+  wantsGpu?: boolean;
+  namesAccelerators?: boolean;
+  ccModelFilenames?: Record<string, string>;
+  defaultModelFilename?: string;
+  /** Paths below the model's folder that it names: labels, warm-up data, an environment. */
+  namedFiles?: string[];
   /** Models that an ensemble steps into, each once; absent: it is none. `version` -1: the newest. */
   steps?: { model: string; version: number }[];
 }
