@@ -10,6 +10,7 @@ import {
   manifestDigest,
   type ObservedModel,
   patchSections,
+  plainUses,
   type RoutingTable,
   sha256Hex,
 } from '@perch/contracts';
@@ -85,6 +86,10 @@ export class FakeVersions implements VersionSource {
   }
   async versionsOf(project: string, name: string) {
     return this.of(`${project}/${name}`);
+  }
+  async modelsUsing(model: string) {
+    const users = this.versions.filter(({ uses }) => Object.values(plainUses(uses)).some((use) => use.model === model));
+    return [...new Set(users.map((version) => version.model))];
   }
   async filesOf(id: string) {
     return this.versions.find((version) => version.id === id)!.files;

@@ -1,7 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { work } from '@perch/fleet';
 import { Transactions, WorkStore } from '@perch/platform/database';
 import { EndpointStore } from './endpoint.store.ts';
+import { VERSIONS, type VersionSource } from './version.source.ts';
 
 /** Turns what happened to a model or a pool into looks at the endpoints concerned. */
 @Injectable()
@@ -10,12 +11,19 @@ export class FanOutReconcile {
     private readonly transactions: Transactions,
     private readonly endpoints: EndpointStore,
     private readonly workStore: WorkStore,
+    @Inject(VERSIONS) private readonly versions: VersionSource,
   ) {}
 
-  /** `key`: `<project>/<name>`. */
+  /** `key`: `<project>/<name>`. Endpoints of models that use this one, at whatever depth, are concerned too. */
   async reconcileModel(key: string): Promise<void> {
-    const at = key.indexOf('/');
-    await this.wake(await this.endpoints.namesOfModel(this.transactions.manager, key.slice(0, at), key.slice(at + 1)));
+    const models = new Set([key]);
+    for (const model of models) {
+      const at = model.indexOf('/');
+      const { manager } = this.transactions;
+      await this.wake(await this.endpoints.namesOfModel(manager, model.slice(0, at), model.slice(at + 1)));
+      // A set that grows while it is walked: each model once, also where uses go in a circle.
+      for (const user of await this.versions.modelsUsing(model)) models.add(user);
+    }
   }
 
   async reconcilePool(pool: string): Promise<void> {

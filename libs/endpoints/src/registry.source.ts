@@ -15,6 +15,10 @@ export class RegistrySource implements VersionSource {
     return this.registry.listVersions(project, model);
   }
 
+  async modelsUsing(model: string): Promise<string[]> {
+    return this.registry.modelsUsing(model);
+  }
+
   async filesOf(versionId: string): Promise<ManifestFile[]> {
     return this.registry.filesOf(versionId);
   }
