@@ -86,7 +86,7 @@ describe('the command line', () => {
   it.each([
     ['rollout', 'list'], ['split', 'add', 'x'], ['pipeline'], ['processing', 'test', 'a.ts', '--fixture', 'b'], ['gc', '--dry-run'],
     ['metrics', 'add', '--endpoint', 'x'], ['model', 'canary', '--endpoint', 'x', '--weights', '0.1', '0.9'], ['model', 'delete', 'a/b@1'],
-    ['endpoint', 'why', 'x'], ['endpoint', 'logs', 'x'], ['endpoint', 'stop', 'x'], ['fleet', 'drain', 'x'], ['fleet', 'pools'],
+    ['endpoint', 'resume', 'x'], ['fleet', 'drain', 'x'], ['fleet', 'pools'],
   ])('%s %s is not available yet, and says what it will do', async (...args) => {
     const { code, err } = await run(...args);
     expect(code).toBe(2);

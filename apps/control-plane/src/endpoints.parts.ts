@@ -2,6 +2,7 @@ import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
 import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
+import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
 import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { configTexts } from './config-text.source.ts';
@@ -24,7 +25,7 @@ export const endpointControllers: Type[] = [
 ];
 
 /** For the module that imports the fleet, the registry and `endpointsModule(…)`. */
-export const endpointProviders: Provider[] = [AutoUpdateLoop, PlacementLoop, RoutingTableLoop];
+export const endpointProviders: Provider[] = [EndpointLogService, AutoUpdateLoop, PlacementLoop, RoutingTableLoop];
 
 /** `registry`: the very module that the program imports, so that there is one registry. */
 export const endpointsModule = (registry: DynamicModule): DynamicModule =>

@@ -24,6 +24,16 @@ export class AuditService {
     return this.store.list(this.transactions.manager, filter);
   }
 
+  /** What was done to one thing, oldest first: the newest `limit` rows above `after` that are younger than `since`. */
+  ofSubject(filter: {
+    subject: string;
+    after: number;
+    since?: string | undefined;
+    limit: number;
+  }): Promise<AuditRow[]> {
+    return this.store.ofSubject(this.transactions.manager, filter);
+  }
+
   /** Recomputes every hash. Rows that are committed meanwhile are left for the next time. */
   async verify(batch = 1_000): Promise<AuditCheck> {
     const tx = this.transactions.manager;

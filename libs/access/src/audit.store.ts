@@ -27,6 +27,19 @@ export class AuditStore {
     );
   }
 
+  /** The newest `limit` above `after` and younger than `since`, oldest first. */
+  ofSubject(
+    tx: Tx,
+    filter: { subject: string; after: number; since?: string | undefined; limit: number },
+  ): Promise<AuditRow[]> {
+    return tx.query(
+      `select * from (
+         select ${columns}, detail from audit_log
+         where subject = $1 and id > $2 and ($3::timestamptz is null or at > $3) order by id desc limit $4) newest order by id`,
+      [filter.subject, filter.after, filter.since ?? null, filter.limit],
+    );
+  }
+
   async head(tx: Tx): Promise<ChainHead> {
     const [head] = await tx.query(`select position::int, hash from ledger_heads where ledger = 'audit'`);
     return head;

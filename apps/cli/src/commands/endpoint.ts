@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { addPlanned, addVerb, many } from '../verb.ts';
+import { defineTruth } from './endpoint-truth.ts';
 
 function engineFlags(command: Command): void {
   command
@@ -104,6 +105,7 @@ export function define(program: Command): void {
         .option('--timeout <time>', '30s'),
     load: () => import('./endpoint-infer.ts'),
   });
+  defineTruth(endpoint);
   definePlanned(endpoint);
 }
 
@@ -129,11 +131,6 @@ function defineReading(endpoint: Command): void {
 }
 
 function definePlanned(endpoint: Command): void {
-  addPlanned(endpoint, 'why', 'explain which version a request would get, and why');
-  addPlanned(endpoint, 'stats', 'show requests, errors and latencies by version');
-  addPlanned(endpoint, 'logs', 'follow what the servers say about its models');
-  addPlanned(endpoint, 'stop', 'unload it and keep its specification');
-  addPlanned(endpoint, 'start', 'load a stopped endpoint again');
   addPlanned(endpoint, 'resume', 'let its auto-update rule go on after a rollback by a person');
   addPlanned(endpoint, 'export', 'write its specification, model and settings to a folder');
 }

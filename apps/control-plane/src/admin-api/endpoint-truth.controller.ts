@@ -2,6 +2,7 @@ import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/com
 import {
   type Actor,
   endpoint,
+  endpointLog,
   endpointName,
   endpointStats,
   endpointWhy,
@@ -11,11 +12,17 @@ import {
 import { EndpointService, EndpointSwitchService, WhyService } from '@perch/endpoints';
 import { RouterStatsService } from '@perch/fleet';
 import { z } from 'zod';
+import { EndpointLogService } from './endpoint-log.service.ts';
 import { Allow, Answers, By, IfMatch } from './http.ts';
 
 const Named = () => Param('endpoint', { schema: endpointName });
 type Switch = z.output<typeof switchEndpoint>;
 
+const logQuery = z.object({
+  since: z.iso.datetime().optional(),
+  after: z.coerce.number().int().min(0).optional(),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+});
 const whyQuery = z.object({ version: versionNumber.optional() });
 
 /** What is true of one endpoint now, and its switch. */
@@ -27,6 +34,7 @@ export class EndpointTruthController {
     private readonly reasons: WhyService,
     private readonly endpoints: EndpointService,
     private readonly counts: RouterStatsService,
+    private readonly logs: EndpointLogService,
   ) {}
 
   @Get('why')
@@ -42,6 +50,13 @@ export class EndpointTruthController {
   async stats(@Named() name: string) {
     await this.endpoints.get(name);
     return this.counts.ofEndpoint(name);
+  }
+
+  @Get('logs')
+  @Allow('viewer')
+  @Answers(endpointLog, 'What happened to it, newest last, and what consoles of its servers said of its models')
+  log(@Named() name: string, @Query({ schema: logQuery }) query: z.output<typeof logQuery>) {
+    return this.logs.read(name, query);
   }
 
   @Post('stop')
