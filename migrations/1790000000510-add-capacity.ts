@@ -53,6 +53,11 @@ const up = [
     foreign key (deployment_id, server_id) references placements on delete cascade
   )`,
   'create index placement_needs_server on placement_needs (server_id, triton_model)',
+  `create table dropped_models (
+    server_id uuid not null references servers on delete cascade,
+    name text not null,
+    primary key (server_id, name)
+  )`,
 ];
 
 /** What servers are and have room for, what models take, what must lie beside them, and who is taken out of service. */
@@ -62,7 +67,9 @@ export class AddCapacity1790000000510 implements MigrationInterface {
   }
 
   async down(db: QueryRunner): Promise<void> {
-    await db.query('drop table placement_needs, variant_failures, model_memory, server_loads, server_drains');
+    await db.query(
+      'drop table dropped_models, placement_needs, variant_failures, model_memory, server_loads, server_drains',
+    );
     await db.query('alter table placements drop column yields, drop column waits, drop column placed_at');
     await db.query('alter table triton_models drop column guess_bytes, drop column on_gpu');
     await db.query('alter table server_models drop column memory');

@@ -181,18 +181,35 @@ describe('several servers', () => {
   beforeEach(start);
   afterEach(() => world.close());
 
-  it('a deployment is ready when every server it was placed on proved it, and only those are in the table', async () => {
+  it('a deployment serves from minReplicas ready servers on, and only those are in the table', async () => {
     const second = await world.agent('s2');
-    await world.apply(ruleSpec('text/a', 'nlp/a', { fleet: { replicas: 2 } }));
+    await world.apply(ruleSpec('text/a', 'nlp/a', { fleet: { replicas: 2, minReplicas: 2 } }));
+    await world.apply(ruleSpec('text/one', 'nlp/a', { fleet: { replicas: 2 } }));
     await world.versions.put('nlp/a');
     second.behaviour.set('a-v1-', 'loading');
     await converge([agent, second]);
     expect(await world.states('text/a')).toEqual(['1 loading']);
     expect(router.versions('text/a')).toEqual([]);
+    expect(router.table!.endpoints['text/one']!.targets[0]!.servers).toEqual([agent.id]);
     second.behaviour.clear();
     await converge([agent, second]);
     expect(router.table!.endpoints['text/a']!.targets[0]!.servers).toEqual([agent.id, second.id].sort());
+    expect(router.table!.endpoints['text/one']!.targets[0]!.servers).toHaveLength(2);
     expect(Object.keys(router.table!.servers).sort()).toEqual([agent.id, second.id].sort());
+  });
+
+  it('while another version serves, the next one takes over when all its servers are done with it', async () => {
+    const second = await world.agent('s2');
+    await world.apply(ruleSpec('text/a', 'nlp/a', { fleet: { replicas: 2 } }));
+    await world.versions.put('nlp/a');
+    await converge([agent, second]);
+    second.behaviour.set('a-v2-', 'loading');
+    await world.versions.put('nlp/a');
+    await converge([agent, second]);
+    expect(router.arms('text/a')).toEqual(['1 1']);
+    second.behaviour.set('a-v2-', 'bad bytes');
+    await converge([agent, second]);
+    expect(router.arms('text/a')).toEqual(['2 1']);
   });
 
   it('more replicas than servers: serves with what there is, says so, and grows when a server joins', async () => {

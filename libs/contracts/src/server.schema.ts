@@ -109,6 +109,8 @@ export const observedServer = z.object({
   supervision: supervision.optional(),
   /** The agent was told to end (a pod that terminates): its models are wanted elsewhere first. */
   leaving: z.boolean().optional(),
+  /** Why it leaves, in words for people. */
+  leavingReason: z.string().optional(),
 });
 export type ObservedServer = z.infer<typeof observedServer>;
 
@@ -121,6 +123,10 @@ export const observedReport = z.object({
   address: z.object({ http: z.string().min(1), grpc: z.string().min(1) }).optional(),
 });
 export type ObservedReport = z.infer<typeof observedReport>;
+
+/** `needReport`: send the whole state with the next one. `drained`: told while it is out of service; true: it may end. */
+export const observedAnswer = z.object({ needReport: z.boolean(), drained: z.boolean().optional() });
+export type ObservedAnswer = z.infer<typeof observedAnswer>;
 
 /** `POST /internal/v1/enrol`: a join key becomes an id and a token. `previousLineage`: whose documents the caller last followed. */
 export const enrol = z.discriminatedUnion('kind', [
@@ -166,6 +172,8 @@ export const server = z
         since: z.string(),
         by: z.string(),
         reason: z.string(),
+        /** Does not wait until its deployments are ready elsewhere; absent = it does. */
+        forced: z.boolean().optional(),
         drained: z.boolean(),
         waitsFor: z.array(z.string()),
       })

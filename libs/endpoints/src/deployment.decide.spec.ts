@@ -1,7 +1,7 @@
 import type { DeploymentState } from '@perch/contracts';
 import type { Placement } from '@perch/fleet';
 import { describe, expect, it } from 'vitest';
-import { decideState, servingPlacements } from './deployment.decide.ts';
+import { decideState, type StateRules, servingPlacements } from './deployment.decide.ts';
 
 let next = 0;
 const on = (state: string | null, more: Partial<Placement> = {}): Placement => {
@@ -20,7 +20,7 @@ describe('state of a deployment from what its servers say', () => {
     ['not told yet', 'pending', [on(null)], 'loading', /not told yet/],
     ['loading', 'loading', [on('loading')], 'loading', /loading/],
     ['ready everywhere', 'loading', [on('ready'), on('ready')], 'ready', null],
-    ['ready on one of two', 'loading', [on('ready'), on('loading')], 'loading', /loading/],
+    ['ready on one of two', 'loading', [on('ready'), on('loading')], 'ready', null],
     [
       'a silent server is not waited for',
       'loading',
@@ -29,7 +29,9 @@ describe('state of a deployment from what its servers say', () => {
       null,
     ],
     ['only silent ones: wait', 'loading', [on('ready', { presence: 'silent' })], 'loading', null],
-    ['failed on one', 'loading', [on('ready'), on('failed')], 'failed', /bad file/],
+    ['failed on one of two', 'loading', [on('ready'), on('failed')], 'ready', null],
+    ['failed on one, the other is not done', 'loading', [on('loading'), on('failed')], 'loading', /loading/],
+    ['failed on both', 'loading', [on('failed'), on('failed')], 'failed', /bad file/],
     ['stuck', 'loading', [on('stuck')], 'failed', /stuck/],
     ['a failed one that came good', 'failed', [on('ready')], 'ready', null],
     ['stays ready while one serves', 'ready', [on('ready'), on('failed')], 'ready', null],
@@ -39,17 +41,37 @@ describe('state of a deployment from what its servers say', () => {
     ['loads again when nothing proves it', 'ready', [on('loading')], 'loading', /loading/],
     ['what leaves does not count', 'loading', [on('ready', { state: 'leaving' })], 'placing', null],
   ])('%s', (_what, before, placements, state, reason) => {
-    const decision = decideState(before, placements, undefined);
+    const decision = decideState(before, placements);
     expect(decision.state).toBe(state);
     if (reason) expect(decision.reason).toMatch(reason);
     else expect(decision.reason).toBeNull();
   });
 
-  it('says why it has no server', () => {
-    expect(decideState('pending', [], 'no live server in its pool')).toEqual({
-      state: 'placing',
-      reason: 'no live server in its pool',
-    });
+  it.each<[string, StateRules, Placement[], DeploymentState, RegExp | null]>([
+    ['enough of those wanted at least', { minReplicas: 2 }, [on('ready'), on('ready'), on('loading')], 'ready', null],
+    ['too few yet', { minReplicas: 2 }, [on('ready'), on('loading')], 'loading', /loading/],
+    ['too few placed', { minReplicas: 2 }, [on('ready')], 'loading', /1 of at least 2/],
+    ['too few left', { minReplicas: 2 }, [on('ready'), on('failed')], 'failed', /bad file/],
+    [
+      'another version serves: all are waited for',
+      { covered: true },
+      [on('ready'), on('loading')],
+      'loading',
+      /loading/,
+    ],
+    ['another version serves: one refused it', { covered: true }, [on('ready'), on('failed')], 'ready', null],
+    [
+      'another version serves: one is silent',
+      { covered: true },
+      [on('ready'), on(null, { presence: 'silent' })],
+      'ready',
+      null,
+    ],
+  ])('%s', (_what, rules, placements, state, reason) => {
+    const decision = decideState('loading', placements, rules);
+    expect(decision.state).toBe(state);
+    if (reason) expect(decision.reason).toMatch(reason);
+    else expect(decision.reason).toBeNull();
   });
 
   it('requests go to servers ready now, and only without any to those that proved it once', () => {

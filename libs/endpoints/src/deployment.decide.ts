@@ -15,22 +15,32 @@ export function servingPlacements(placements: readonly Placement[]): Placement[]
   return ready.length > 0 ? ready : proved;
 }
 
+const isBroken = ({ observed }: Placement) => observed?.state === 'failed' || observed?.state === 'stuck';
+
 function failureOf(placements: readonly Placement[]): string | null {
-  const failed = placements.find(({ observed }) => observed?.state === 'failed' || observed?.state === 'stuck');
+  const failed = placements.find(isBroken);
   return failed ? `server ${failed.serverName}: ${failed.observed?.reason ?? failed.observed?.state}` : null;
 }
 
+export interface StateRules {
+  /** It serves from so many ready servers on. Default 1. */
+  minReplicas?: number;
+  /** Another version of the endpoint serves meanwhile: then all its live servers are waited for, so that it takes over at full strength. */
+  covered?: boolean;
+}
+
 /**
- * State of a deployment that is wanted, from what its servers say. It becomes ready when every live server it was
- * placed on serves it; from then on it stays ready while any of them does. `unplaced`: why it has too few servers.
+ * State of a deployment that is wanted, from what its servers say. It becomes ready when `minReplicas` servers serve it
+ * and, while another version serves, every other live server it was placed on has loaded or refused it; from then on it
+ * stays ready while any of them serves.
  */
 export function decideState(
   before: DeploymentState,
   placements: readonly Placement[],
-  unplaced: string | undefined,
+  { minReplicas = 1, covered = false }: StateRules = {},
 ): StateDecision {
   const active = placements.filter(({ state }) => state === 'active');
-  if (active.length === 0) return { state: 'placing', reason: unplaced ?? null };
+  if (active.length === 0) return { state: 'placing', reason: null };
   const failure = failureOf(active);
   const serves = servingPlacements(active).length > 0;
   // Failed though its servers serve it: routers could not. It was ready, and is judged as such.
@@ -38,10 +48,13 @@ export function decideState(
     if (serves) return { state: 'ready', reason: null };
     return failure ? { state: 'failed', reason: failure } : { state: 'loading', reason: loadingReason(active) };
   }
-  if (failure) return { state: 'failed', reason: failure };
-  const expected = active.filter(({ presence }) => presence === 'live');
-  const everywhere = expected.length > 0 && expected.every((placement) => placement.proved && isReady(placement));
-  return everywhere ? { state: 'ready', reason: null } : { state: 'loading', reason: loadingReason(active) };
+  const live = active.filter(({ presence }) => presence === 'live');
+  const ready = live.filter((placement) => placement.proved && isReady(placement)).length;
+  const coming = live.filter((placement) => !isReady(placement) && !isBroken(placement)).length;
+  if (ready >= minReplicas && (!covered || coming === 0)) return { state: 'ready', reason: null };
+  if (failure && ready + coming < minReplicas) return { state: 'failed', reason: failure };
+  const few = ready > 0 ? `${ready} of at least ${minReplicas} servers are ready` : null;
+  return { state: 'loading', reason: loadingReason(active) ?? few };
 }
 
 function loadingReason(active: readonly Placement[]): string | null {

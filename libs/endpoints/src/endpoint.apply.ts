@@ -5,6 +5,7 @@ import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/
 import type { EndpointPlan } from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
+import type { Places } from './places.plan.ts';
 
 /** Writes one plan of one endpoint, wholly or not at all, and wakes whoever has to act on it. */
 @Injectable()
@@ -19,26 +20,31 @@ export class EndpointApply {
   async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<boolean> {
     await this.createDeployments(tx, row, plan);
     for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
-    const { placements } = this.stores.fleet;
-    await placements.place(
-      tx,
-      plan.place.map((pair) => ({ ...pair, endpoint: row.name })),
-    );
-    await placements.leave(tx, plan.leave);
+    await this.applyPlaces(tx, plan.places);
     const routeChanged = await this.stores.deployments.saveRoute(tx, row.name, plan.route);
     if (canonicalJson(plan.status) !== canonicalJson(row.status))
       await this.stores.endpoints.saveStatus(tx, row.name, plan.status);
     await this.note(tx, row, plan);
-    for (const server of [...new Set(plan.place.map(({ server }) => server))].sort())
-      await this.workStore.enqueue(tx, work.server, server);
     if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
-    return plan.place.length > 0;
+    return plan.places.place.length > 0;
+  }
+
+  private async applyPlaces(tx: Tx, { place, leave, yields, waits, failures }: Places): Promise<void> {
+    const { placements, capacity } = this.stores.fleet;
+    await placements.place(tx, place);
+    await placements.leave(tx, leave);
+    await placements.setYields(tx, yields);
+    await placements.setWaits(tx, waits);
+    await capacity.noteFailures(tx, failures);
+    const touched = [...place, ...leave, ...yields].map(({ server }) => server);
+    await capacity.recount(tx, [...new Set(touched)].sort());
+    for (const server of [...new Set(place.map(({ server }) => server))].sort())
+      await this.workStore.enqueue(tx, work.server, server);
   }
 
   private async createDeployments(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
     for (const wish of plan.create) {
-      for (const { tritonModel, model } of wish.body?.variants ?? [])
-        await this.stores.fleet.placements.describeModel(tx, tritonModel, model);
+      for (const variant of wish.body?.variants ?? []) await this.stores.fleet.placements.describeVariant(tx, variant);
       await this.stores.deployments.insert(tx, {
         id: wish.id,
         endpoint: row.name,
@@ -72,6 +78,8 @@ export class EndpointApply {
           version,
           reason,
         });
+    for (const { words: _words, ...switched } of plan.places.switched)
+      await this.changes.record(tx, systemActor, 'deployment.fallback', row.name, switched);
     if (plan.status.phase !== row.status.phase || plan.status.reason !== row.status.reason)
       await this.changes.record(tx, systemActor, 'endpoint.status', row.name, { ...plan.status });
   }

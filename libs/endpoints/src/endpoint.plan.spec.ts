@@ -50,6 +50,7 @@ class Sandbox {
           .map((n) => wantedVersion(spec, n))
       : [];
     return {
+      name: 'e',
       generation: 1,
       spec,
       modelExists: true,
@@ -65,8 +66,16 @@ class Sandbox {
         .filter(([, { presence, pool }]) => presence !== 'lost' && pool === spec?.fleet.pool)
         .map(([id, { presence }]) => ({
           id,
+          name: id,
           presence,
+          drain: null,
+          external: false,
+          device: 'cpu',
+          facts: null,
+          usage: null,
           models: this.places.filter(({ server }) => server === id).length,
+          moving: 0,
+          placed: { ramBytes: 0, gpuBytes: 0 },
         })),
       problems: new Map(
         this.deployments
@@ -83,20 +92,20 @@ class Sandbox {
       this.deployments.push({ id, version, digest, tritonModel, body, state, reason });
     for (const { id, state, reason } of plan.states)
       Object.assign(this.deployments.find((one) => one.id === id)!, { state, reason });
-    for (const { deployment, server, tritonModel } of plan.place) {
+    for (const { deployment, server, tritonModel } of plan.places.place) {
       const known = this.places.find((place) => place.deployment === deployment && place.server === server);
       if (known) known.leaving = false;
       else this.places.push({ deployment, server, tritonModel, leaving: false, proved: false, state: null });
     }
-    for (const { deployment, server } of plan.leave)
+    for (const { deployment, server } of plan.places.leave)
       this.places.find((place) => place.deployment === deployment && place.server === server)!.leaving = true;
     this.route = plan.route;
     this.status = plan.status;
     this.checkRoute();
-    const changes = plan.create.length + plan.states.length + plan.place.length + plan.leave.length;
+    const changes = plan.create.length + plan.states.length + plan.places.place.length + plan.places.leave.length;
     // Only what was placed asks for another look; nothing else may leave work undone.
     if (this.atRest) expect(changes).toBe(0);
-    this.atRest = plan.place.length === 0;
+    this.atRest = plan.places.place.length === 0;
     return changes > 0;
   }
 
@@ -191,7 +200,7 @@ describe('one pass over an endpoint', () => {
     const world = { ...box.world(), wanted: [wantedVersion(box.spec!, 2, 'no file'), wantedVersion(box.spec!, 1)] };
     const plan = planEndpoint(world, () => 'new');
     expect(plan.create).toMatchObject([{ version: 2, state: 'failed', reason: 'no file' }]);
-    expect(plan.place).toEqual([]);
+    expect(plan.places.place).toEqual([]);
     expect(plan.route!.targets.map(({ version: served }) => served)).toEqual([1]);
     expect(plan.status).toMatchObject({ phase: 'blocked', reason: 'deployment_failed', servingVersions: [1] });
   });

@@ -1,8 +1,9 @@
-import type { DeploymentState, EndpointSpec, EndpointStatus, Route } from '@perch/contracts';
-import { type Pair, type Placement, type PlannedServer, planPlacement } from '@perch/fleet';
-import { decideState, type StateDecision } from './deployment.decide.ts';
+import type { DeploymentState, EndpointStatus, Route } from '@perch/contracts';
+import type { Pair, Placement } from '@perch/fleet';
+import { decideState, type StateDecision, servingPlacements } from './deployment.decide.ts';
 import { planDeployments } from './deployment.plan.ts';
 import type { DeploymentBody } from './engine.plan.ts';
+import { type Places, type PlacesWorld, planPlaces } from './places.plan.ts';
 import { buildRoute, type RoutableDeployment } from './route.plan.ts';
 import { type DeploymentSight, decideStatus } from './status.plan.ts';
 
@@ -28,17 +29,12 @@ export interface KnownDeployment {
 }
 
 /** All that one pass over an endpoint looks at. */
-export interface EndpointWorld {
+export interface EndpointWorld extends PlacesWorld {
   generation: number;
-  /** Null: the endpoint was removed. */
-  spec: EndpointSpec | null;
   modelExists: boolean;
   wanted: readonly WantedVersion[];
   /** Not retired ones. */
   deployments: readonly KnownDeployment[];
-  placements: readonly Placement[];
-  /** Of the endpoint's pool, without lost ones. */
-  servers: readonly PlannedServer[];
   /** Why routers cannot serve a deployment that servers hold (its processing did not load there), by deployment. */
   problems: ReadonlyMap<string, string>;
 }
@@ -47,8 +43,7 @@ export interface EndpointWorld {
 export interface EndpointPlan {
   create: (WantedVersion & { id: string } & StateDecision)[];
   states: ({ id: string; version: number } & StateDecision)[];
-  place: (Pair & { tritonModel: string })[];
-  leave: Pair[];
+  places: Places;
   /** Null: no route any more. */
   route: Route | null;
   status: EndpointStatus;
@@ -67,11 +62,12 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
   const fresh = world.wanted.filter(({ digest }) => missing.has(digest)).map((wish) => ({ ...wish, id: newId() }));
   const draining = new Set(plan.drain);
   const staying = known.filter(({ id }) => !draining.has(id));
-  const places = planPlaces(world, [...staying, ...fresh]);
-  const leave = [...places.leave, ...known.filter(({ id }) => draining.has(id)).flatMap(allPairs)];
+  const places = planPlaces(world, [...staying, ...fresh], draining);
 
   const after = (deployment: Sighted): StateDecision => {
     if (draining.has(deployment.id)) return { state: 'draining', reason: null };
+    const switched = places.switched.find((one) => one.deployment === deployment.id);
+    if (switched && deployment.seen.state === 'failed') return { state: 'loading', reason: switched.words };
     if (deployment.seen.state !== 'placing') return deployment.seen;
     return { state: 'placing', reason: places.short.get(deployment.id) ?? null };
   };
@@ -82,7 +78,7 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
       ...deployment,
       body: deployment.body!,
       unusable: deployment.problem,
-      placements: without(deployment.placements, leave),
+      placements: without(deployment.placements, places.leave),
     }));
   const sights = [
     ...staying.map((deployment) => ({ ...deployment, ...after(deployment) })),
@@ -94,14 +90,13 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
       .map((deployment) => ({ before: deployment, id: deployment.id, ...after(deployment) }))
       .filter(({ before, state, reason }) => before.state !== state || before.reason !== reason)
       .map(({ before, id, state, reason }) => ({ id, version: before.version, state, reason })),
-    place: places.add,
-    leave: leave.filter((pair) => !isLeaving(world, pair)),
+    places,
     ...show(world, routable, sights, sights.find(({ id, wanted }) => wanted && places.short.has(id))?.id, places.short),
   };
 }
 
 function look(deployment: KnownDeployment, world: EndpointWorld): Sighted {
-  const placements = world.placements.filter((placement) => placement.deployment === deployment.id);
+  const placements = ofDeployment(world, deployment.id);
   const wanted = world.wanted.some(({ digest }) => digest === deployment.digest);
   const seen = see(deployment, placements, world);
   const words = world.problems.get(deployment.id);
@@ -111,49 +106,34 @@ function look(deployment: KnownDeployment, world: EndpointWorld): Sighted {
 
 /** What drains can serve again as long as a live server of the pool still holds it. */
 function see(
-  { body, state, reason }: KnownDeployment,
+  { id, body, state, reason }: KnownDeployment,
   placements: readonly Placement[],
-  { servers }: EndpointWorld,
+  world: EndpointWorld,
 ): StateDecision {
+  const { servers, deployments, spec } = world;
   if (body === null) return { state: 'failed', reason };
   const returns = ({ proved, presence, server }: Placement) =>
     proved && presence === 'live' && servers.some(({ id }) => id === server);
   if (state === 'draining' && placements.some((placement) => placement.state === 'leaving' && returns(placement)))
     return { state: 'ready', reason: null };
-  return decideState(state, placements, undefined);
+  const covered = deployments.some(
+    (other) =>
+      other.id !== id && other.state === 'ready' && servingPlacements(ofDeployment(world, other.id)).length > 0,
+  );
+  return decideState(state, placements, { minReplicas: spec?.fleet.minReplicas ?? 1, covered });
 }
 
-function planPlaces(world: EndpointWorld, deployments: readonly (Sighted | (WantedVersion & { id: string }))[]) {
-  const deployable = deployments.filter(({ body }) => body !== null);
-  const names = new Map(deployable.map(({ id, tritonModel }) => [id, tritonModel]));
-  const replicas = world.spec?.fleet.replicas ?? 0;
-  const plan = planPlacement(
-    deployable.map(({ id, tritonModel }) => ({ id, tritonModel, replicas })),
-    world.servers,
-    world.placements.map(({ deployment, server, tritonModel, state, observed }) => ({
-      deployment,
-      server,
-      tritonModel,
-      ready: observed?.state === 'ready',
-      leaving: state === 'leaving',
-    })),
-  );
-  return { ...plan, add: plan.add.map((pair) => ({ ...pair, tritonModel: names.get(pair.deployment)! })) };
-}
+const ofDeployment = ({ placements }: EndpointWorld, id: string) =>
+  placements.filter(({ deployment }) => deployment === id);
 
 const firstState = ({ body, fault }: WantedVersion, short: string | undefined): StateDecision =>
   body === null
     ? { state: 'failed', reason: fault }
     : { state: short === undefined ? 'pending' : 'placing', reason: short ?? null };
 
-const allPairs = ({ placements }: Sighted): Pair[] =>
-  placements.map(({ deployment, server }) => ({ deployment, server }));
-
 const samePair = (a: Pair) => (b: Pair) => a.deployment === b.deployment && a.server === b.server;
 const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
   placements.filter((placement) => !leave.some(samePair(placement)));
-const isLeaving = ({ placements }: EndpointWorld, pair: Pair) =>
-  placements.some((placement) => placement.state === 'leaving' && samePair(pair)(placement));
 
 function show(
   { spec, generation, wanted, modelExists }: EndpointWorld,

@@ -4,7 +4,7 @@ import { routerLiveMs } from '@perch/fleet';
 import { type Outcome, Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
-import { type EndpointWorld, type KnownDeployment, planEndpoint } from './endpoint.plan.ts';
+import { type EndpointPlan, type EndpointWorld, type KnownDeployment, planEndpoint } from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
@@ -14,6 +14,19 @@ import { WantedObserve, type WantedSight } from './wanted.observe.ts';
 const passesAtOnce = 6;
 /** What still leaves is looked at again without being asked: routers may have gone silent for good. */
 const leavingMs = 2_000;
+
+/** Room that others make is not told to everybody who might want it. */
+const shortMs = 10_000;
+
+interface Pass {
+  /** The world has changed, look again. */
+  again: boolean;
+  /** Something waits to be let go. */
+  leaving: boolean;
+  /** Something has fewer servers than it wants. */
+  short: boolean;
+}
+const nothingToDo: Pass = { again: false, leaving: false, short: false };
 
 /** Brings one endpoint a step nearer to what its spec and the registry want. */
 @Injectable()
@@ -33,14 +46,14 @@ export class EndpointReconcile {
       seen = await this.pass(name);
     }
     const held = seen.leaving && (await this.retiring.retire(name));
-    return held ? { again: 'after', ms: leavingMs } : { again: 'on-change' };
+    if (held) return { again: 'after', ms: leavingMs };
+    return seen.short ? { again: 'after', ms: shortMs } : { again: 'on-change' };
   }
 
-  /** `again`: the world has changed, look again. `leaving`: something waits to be let go. */
-  private async pass(name: string): Promise<{ again: boolean; leaving: boolean }> {
+  private async pass(name: string): Promise<Pass> {
     const { manager } = this.transactions;
     const seen = await this.stores.endpoints.get(manager, name);
-    if (!seen) return { again: false, leaving: false };
+    if (!seen) return nothingToDo;
     const nothing: WantedSight = { modelExists: false, wanted: [] };
     const sight =
       seen.spec && !seen.spec.stopped
@@ -48,31 +61,59 @@ export class EndpointReconcile {
         : nothing;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
-      if (row?.generation !== seen.generation) return { again: row !== undefined, leaving: false };
-      const world = await this.world(tx, row, sight);
-      const plan = planEndpoint(world, randomUUID);
+      if (row?.generation !== seen.generation) return { ...nothingToDo, again: row !== undefined };
+      const { world, plan } = await this.plan(tx, row, sight);
       const leaving =
-        plan.leave.length > 0 ||
+        plan.places.leave.length > 0 ||
         world.placements.some(({ state }) => state === 'leaving') ||
         [...world.deployments, ...plan.states].some(({ state }) => state === 'draining');
-      return { again: await this.applier.apply(tx, row, plan), leaving };
+      const again = await this.applier.apply(tx, row, plan);
+      return { again, leaving, short: plan.places.short.size > 0 };
     });
+  }
+
+  /** Where something is to be added, once more under the lock of the pool, with all that is known of the models. */
+  private async plan(
+    tx: Tx,
+    row: EndpointRow,
+    sight: WantedSight,
+  ): Promise<{ world: EndpointWorld; plan: EndpointPlan }> {
+    const world = await this.world(tx, row, sight);
+    const draft = planEndpoint(world, randomUUID);
+    const { place, short } = draft.places;
+    if (row.spec === null || place.length + short.size === 0) return { world, plan: draft };
+    const { capacity } = this.stores.fleet;
+    const { pool } = row.spec.fleet;
+    await capacity.lockPool(tx, pool);
+    const servers = await capacity.ofPool(tx, pool);
+    const sure = { ...world, servers, facts: await capacity.modelFacts(tx, pool, modelsOf(world)) };
+    return { world: sure, plan: planEndpoint(sure, randomUUID) };
   }
 
   private async world(tx: Tx, row: EndpointRow, sight: WantedSight): Promise<EndpointWorld> {
     const { name, generation, spec } = row;
     const deployments = await this.stores.deployments.ofEndpoint(tx, name);
     return {
+      name,
       generation,
       spec,
       ...sight,
       deployments: deployments.map(toKnown),
       placements: await this.stores.fleet.placements.ofEndpoint(tx, name),
-      servers: spec ? await this.stores.fleet.servers.ofPool(tx, spec.fleet.pool) : [],
+      servers: spec ? await this.stores.fleet.capacity.ofPool(tx, spec.fleet.pool) : [],
       problems: await this.stores.fleet.routers.problems(tx, routerLiveMs),
     };
   }
 }
+
+/** Every Triton model that may be placed, with what it needs. */
+const modelsOf = ({ wanted, deployments }: EndpointWorld): { name: string; digest: string }[] =>
+  [...wanted, ...deployments]
+    .flatMap(({ body }) => body?.variants ?? [])
+    .flatMap(({ tritonModel, model, needs }) => [
+      { name: tritonModel, digest: model.digest },
+      ...needs.map((needed) => ({ name: needed.tritonModel, digest: needed.model.digest })),
+    ]);
 
 const toKnown = (row: DeploymentRow): KnownDeployment => ({
   id: row.id,

@@ -30,12 +30,16 @@ function targetOf({ id, version, tritonModel, body, placements }: RoutableDeploy
   const servers = servingPlacements(placements).map(({ server }) => server);
   if (servers.length === 0) return undefined;
   const told = placements.find(({ proved, observed }) => proved && observed?.inputs && observed.outputs)?.observed;
-  const { engine } = body.variants[0]!.model;
+  const names = new Map(placements.map((placement) => [placement.server, placement.tritonModel]));
+  const others = servers.filter((server) => names.get(server) !== tritonModel).sort();
+  const placed = body.variants.find((variant) => variant.tritonModel === names.get(servers[0]!)) ?? body.variants[0]!;
+  const { engine } = placed.model;
   const maxBatchSize = told?.maxBatchSize ?? engine.maxBatchSize;
   return {
     deployment: id,
     version,
     tritonModel,
+    ...(others.length > 0 ? { models: Object.fromEntries(others.map((server) => [server, names.get(server)!])) } : {}),
     servers: [...servers].sort(),
     maxBatchSize,
     inputs: told?.inputs ?? withBatch(engine.inputs, maxBatchSize),

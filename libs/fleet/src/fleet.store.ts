@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { CapacityStore } from './capacity.store.ts';
 import { DocumentStore } from './document.store.ts';
 import { PlacementStore } from './placement.store.ts';
 import { RouterStore } from './router.store.ts';
@@ -12,5 +13,6 @@ export class FleetStore {
     readonly routers: RouterStore,
     readonly placements: PlacementStore,
     readonly documents: DocumentStore,
+    readonly capacity: CapacityStore,
   ) {}
 }

@@ -1,21 +1,26 @@
+export { CapacityStore } from './capacity.store.ts';
 export { DesiredReconcile } from './desired.reconcile.ts';
 export { type Entry, entryOf, type Follower, planEntries } from './document.plan.ts';
 export { DocumentSource } from './document.source.ts';
 export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';
+export { type DrainOptions, DrainService } from './drain.service.ts';
 export { EnrolmentService } from './enrolment.service.ts';
 export { FleetModule } from './fleet.module.ts';
 export { FleetStore } from './fleet.store.ts';
 export { Installation, type InstallationState } from './installation.service.ts';
 export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
+export type { Memory } from './memory.plan.ts';
 export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
+export { planPlacement } from './placement.plan.ts';
+export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
 export {
   type CurrentPlacement,
+  type ModelFacts,
+  noFacts,
   type PlacementPlan,
   type PlannedDeployment,
   type PlannedServer,
-  planPlacement,
-} from './placement.plan.ts';
-export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
+} from './placement-world.ts';
 export { unloadObstacle } from './router.decide.ts';
 export { RouterService, routerLiveMs } from './router.service.ts';
 export { RouterStatsService } from './router-stats.service.ts';
@@ -23,5 +28,5 @@ export { ServerService } from './server.service.ts';
 export { type Presence, ServerStore } from './server.store.ts';
 export { type PlacementSight, type ServerSight, SightStore } from './sight.store.ts';
 export { SweepReconcile } from './sweep.reconcile.ts';
-export type { ModelVariant, NeededModel, Requirements } from './variant.ts';
+export { type ModelVariant, type NeededModel, neededName, type Requirements } from './variant.ts';
 export { theOnlyKey, work } from './work.ts';

@@ -1,6 +1,7 @@
-import type { ObservedModel, ObservedServer } from '@perch/contracts';
+import { canonicalJson, type ObservedModel, type ObservedServer } from '@perch/contracts';
+import { type Memory, measuredMemory } from './memory.plan.ts';
 
-type Known = { state: string; reason: string | null; since: string };
+type Known = { state: string; reason: string | null; since: string; memory?: ObservedModel['memory'] | null };
 
 export interface ObservedChange {
   changed: (ObservedModel & { name: string })[];
@@ -8,6 +9,8 @@ export interface ObservedChange {
   /** Models that just proved ready, and models that just proved broken. */
   proved: string[];
   broken: string[];
+  /** What models were found to take that we did not know, or knew otherwise. */
+  measured: ({ name: string } & Memory)[];
 }
 
 const instant = (since: string): string => {
@@ -27,7 +30,12 @@ export function planObserved(known: ReadonlyMap<string, Known>, observed: Observ
   }));
   const changed = reported.filter((model) => {
     const before = known.get(model.name);
-    return before?.state !== model.state || before.reason !== model.reason || before.since !== model.since;
+    return (
+      before?.state !== model.state ||
+      before.reason !== model.reason ||
+      before.since !== model.since ||
+      isNewMemory(before, model)
+    );
   });
   const gone = observed.triton.live ? [...known.keys()].filter((name) => !(name in observed.models)) : [];
   return {
@@ -35,5 +43,11 @@ export function planObserved(known: ReadonlyMap<string, Known>, observed: Observ
     gone,
     proved: changed.filter(({ state }) => state === 'ready').map(({ name }) => name),
     broken: changed.filter(({ state }) => state === 'failed').map(({ name }) => name),
+    measured: changed
+      .filter((model) => isNewMemory(known.get(model.name), model))
+      .map(({ name, memory }) => ({ name, ...measuredMemory(memory!) })),
   };
 }
+
+const isNewMemory = (before: Known | undefined, { memory }: ObservedModel): boolean =>
+  memory !== undefined && canonicalJson(memory) !== canonicalJson(before?.memory ?? null);

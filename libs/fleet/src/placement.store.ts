@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { DesiredModel, TensorSpec } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
+import { guessBytes, runsOnGpu } from './memory.plan.ts';
 import type { Presence } from './server.store.ts';
+import type { ModelVariant } from './variant.ts';
 
 export type PlacementState = 'active' | 'leaving' | 'released';
 
@@ -15,6 +17,10 @@ export interface Placement {
   state: PlacementState;
   /** The server once proved it ready, and has not proved it broken since. */
   proved: boolean;
+  /** It serves until the one that was placed in its stead is ready. */
+  yields?: boolean;
+  /** What a placement on a server that is drained still waits for, as last planned. */
+  waits?: string | null;
   routedRevision: number | null;
   unroutedRevision: number | null;
   presence: Presence;
@@ -32,6 +38,8 @@ export interface NewPlacement {
   server: string;
   endpoint: string;
   tritonModel: string;
+  /** What must lie beside it: names in the server's document, and the models they stand for. */
+  needs: { name: string; tritonModel: string; usedModel: string | null }[];
 }
 
 /** A (deployment, server) pair. */
@@ -53,7 +61,7 @@ export class PlacementStore {
 
   async ofEndpoints(tx: Tx, endpoints: readonly string[]): Promise<Placement[]> {
     const rows = await tx.query(
-      `select p.endpoint, p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved,
+      `select p.endpoint, p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved, p.yields, p.waits,
          p.routed_revision, p.unrouted_revision, s.presence, m.state as model_state, m.reason, m.inputs, m.outputs, m.max_batch_size
        from placements p join servers s on s.id = p.server_id
        left join server_models m on m.server_id = p.server_id and m.triton_model = p.triton_model
@@ -64,24 +72,86 @@ export class PlacementStore {
   }
 
   /** Models must be known before they are placed; equal names have equal bodies, so the first one stays. */
-  async describeModel(tx: Tx, name: string, model: DesiredModel): Promise<void> {
-    await tx.query('insert into triton_models (name, digest, body) values ($1, $2, $3) on conflict do nothing', [
-      name,
-      model.digest,
-      JSON.stringify(model),
-    ]);
+  async describeModel(tx: Tx, name: string, model: DesiredModel, declaredBytes: number | null = null): Promise<void> {
+    await tx.query(
+      `insert into triton_models (name, digest, body, guess_bytes, on_gpu) values ($1, $2, $3, $4, $5) on conflict do nothing`,
+      [
+        name,
+        model.digest,
+        JSON.stringify(model),
+        model.engine.platform === 'ensemble' ? 0 : guessBytes(model, declaredBytes),
+        runsOnGpu(model),
+      ],
+    );
   }
 
-  /** Also takes back a placement that was leaving. A server that already serves the same model has proved it. */
+  /** A variant with all that it needs. */
+  async describeVariant(tx: Tx, { tritonModel, model, needs, requires }: ModelVariant): Promise<void> {
+    for (const needed of needs) await this.describeModel(tx, needed.tritonModel, needed.model);
+    await this.describeModel(tx, tritonModel, model, requires.memoryBytes);
+  }
+
+  /**
+   * Also takes back a placement that was leaving, and puts another variant in the place of one that failed. A server
+   * that already serves the same model has proved it.
+   */
   async place(tx: Tx, placements: readonly NewPlacement[]): Promise<void> {
     if (placements.length === 0) return;
+    const rows = JSON.stringify(placements);
+    await tx.query(
+      `with wanted as (select * from jsonb_to_recordset($1) as r(deployment uuid, server uuid, "tritonModel" text)),
+       switched as (
+         select p.* from placements p join wanted w on w.deployment = p.deployment_id and w.server = p.server_id
+         where p.triton_model <> w."tritonModel")
+       insert into dropped_models (server_id, name)
+       select server_id, triton_model from switched
+       union select n.server_id, n.name from placement_needs n join switched s using (deployment_id, server_id)
+       on conflict do nothing`,
+      [rows],
+    );
     await tx.query(
       `insert into placements (deployment_id, server_id, endpoint, triton_model, proved_at)
        select r.deployment, r.server, r.endpoint, r."tritonModel",
          (select now() from server_models m where m.server_id = r.server and m.triton_model = r."tritonModel" and m.state = 'ready')
        from jsonb_to_recordset($1) as r(deployment uuid, server uuid, endpoint text, "tritonModel" text)
-       on conflict (deployment_id, server_id) do update set state = 'active'`,
-      [JSON.stringify(placements)],
+       on conflict (deployment_id, server_id) do update set state = 'active', yields = false, waits = null, placed_at = now(),
+         triton_model = excluded.triton_model,
+         proved_at = case when placements.triton_model = excluded.triton_model then placements.proved_at else excluded.proved_at end`,
+      [rows],
+    );
+    await this.placeNeeds(tx, placements);
+  }
+
+  private async placeNeeds(tx: Tx, placements: readonly NewPlacement[]): Promise<void> {
+    const needs = placements.flatMap(({ deployment, server, needs: all }) =>
+      all.map((needed) => ({ deployment, server, ...needed })),
+    );
+    await tx.query(`delete from placement_needs where ${inPairs(1)}`, pairArrays(placements));
+    if (needs.length === 0) return;
+    await tx.query(
+      `insert into placement_needs (deployment_id, server_id, name, triton_model, used_model)
+       select deployment, server, name, "tritonModel", "usedModel" from jsonb_to_recordset($1)
+         as r(deployment uuid, server uuid, name text, "tritonModel" text, "usedModel" text)
+       on conflict do nothing`,
+      [JSON.stringify(needs)],
+    );
+  }
+
+  /** Whether placements give way to the ones placed in their stead. */
+  async setYields(tx: Tx, pairs: readonly (Pair & { yields: boolean })[]): Promise<void> {
+    for (const yields of [true, false]) {
+      const some = pairs.filter((pair) => pair.yields === yields);
+      if (some.length > 0)
+        await tx.query(`update placements set yields = $1 where ${inPairs(2)}`, [yields, ...pairArrays(some)]);
+    }
+  }
+
+  async setWaits(tx: Tx, pairs: readonly (Pair & { waits: string | null })[]): Promise<void> {
+    if (pairs.length === 0) return;
+    await tx.query(
+      `update placements p set waits = r.waits from jsonb_to_recordset($1) as r(deployment uuid, server uuid, waits text)
+       where p.deployment_id = r.deployment and p.server_id = r.server`,
+      [JSON.stringify(pairs)],
     );
   }
 
@@ -135,34 +205,6 @@ export class PlacementStore {
     );
   }
 
-  /** What one server is to hold: digests of all models by name. */
-  async desiredDigests(tx: Tx, server: string): Promise<{ name: string; digest: string }[]> {
-    return tx.query(
-      `select distinct m.name, m.digest from placements p join triton_models m on m.name = p.triton_model
-       where p.server_id = $1 and p.state <> 'released'`,
-      [server],
-    );
-  }
-
-  async bodies(tx: Tx, names: readonly string[]): Promise<{ name: string; body: DesiredModel }[]> {
-    return tx.query('select name, body from triton_models where name = any($1)', [names]);
-  }
-
-  async released(tx: Tx, server: string): Promise<Set<string>> {
-    const rows: { triton_model: string }[] = await tx.query(
-      `select distinct triton_model from placements where server_id = $1 and state = 'released'`,
-      [server],
-    );
-    return new Set(rows.map((row) => row.triton_model));
-  }
-
-  async dropReleased(tx: Tx, server: string, models: readonly string[]): Promise<void> {
-    await tx.query(`delete from placements where server_id = $1 and state = 'released' and triton_model = any($2)`, [
-      server,
-      models,
-    ]);
-  }
-
   /** Endpoints that have something on this server: all of it, or the models named. */
   async endpointsOn(tx: Tx, server: string, models?: readonly string[]): Promise<string[]> {
     const rows: { endpoint: string }[] = await tx.query(
@@ -171,6 +213,18 @@ export class PlacementStore {
       [server, models ?? null],
     );
     return rows.map((row) => row.endpoint);
+  }
+
+  /** What these servers still hold for endpoints, and why. */
+  async leftOn(
+    tx: Tx,
+    servers: readonly string[],
+  ): Promise<{ server: string; endpoint: string; state: PlacementState; waits: string | null }[]> {
+    return tx.query(
+      `select distinct server_id as server, endpoint, state, waits from placements
+       where server_id = any($1) and state <> 'released' order by 1, 2, 3`,
+      [servers],
+    );
   }
 
   async endpointsOf(tx: Tx, deployments: readonly string[]): Promise<string[]> {
@@ -223,6 +277,8 @@ const toPlacement = (row: any): Placement => ({
   tritonModel: row.triton_model,
   state: row.state,
   proved: row.proved,
+  yields: row.yields,
+  waits: row.waits,
   routedRevision: numberOrNull(row.routed_revision),
   unroutedRevision: numberOrNull(row.unrouted_revision),
   presence: row.presence,

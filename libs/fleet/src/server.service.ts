@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   AppError,
+  canonicalJson,
   type DesiredAnswer,
   type DesiredServer,
   type ObservedReport,
@@ -11,8 +12,10 @@ import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import type { Follower } from './document.plan.ts';
 import { DocumentSource } from './document.source.ts';
 import { serverDocument } from './document.store.ts';
+import { DrainService } from './drain.service.ts';
 import { FleetStore } from './fleet.store.ts';
-import { planObserved } from './observed.plan.ts';
+import { deviceOf } from './memory.plan.ts';
+import { type ObservedChange, planObserved } from './observed.plan.ts';
 import type { Beaten } from './server.store.ts';
 import { hashToken } from './token.ts';
 import { theOnlyKey, work } from './work.ts';
@@ -25,6 +28,7 @@ export class ServerService {
     private readonly stores: FleetStore,
     private readonly documents: DocumentSource,
     private readonly workStore: WorkStore,
+    private readonly draining: DrainService,
   ) {}
 
   /** Id of the server whose token this is. Throws `unauthenticated`: enrol again, and keep serving meanwhile. */
@@ -48,29 +52,53 @@ export class ServerService {
     return { kind: 'whole', document: { ...answer.head, models } };
   }
 
-  /** The heartbeat, with the state when it changed. `needReport`: send the whole state with the next one. */
-  async observed(id: string, report: ObservedReport): Promise<{ needReport: boolean }> {
+  /**
+   * The heartbeat, with the state when it changed. `needReport`: send the whole state with the next one. `drained`: it
+   * is out of service and nobody sends to it any more.
+   */
+  async observed(id: string, report: ObservedReport): Promise<{ needReport: boolean; drained?: boolean }> {
     const { manager } = this.transactions;
-    if (report.observed) {
-      const { observed } = report;
-      await this.transactions.run((tx) => this.take(tx, id, report, observed));
-      return { needReport: false };
-    }
-    const before = await this.stores.servers.beat(manager, id);
-    await this.follow(manager, id, before, report);
-    return { needReport: before.observed_hash !== report.hash || before.boot_id !== report.bootId };
+    const { observed } = report;
+    const before = observed
+      ? await this.transactions.run((tx) => this.take(tx, id, report, observed))
+      : await this.stores.servers.beat(manager, id);
+    if (!observed) await this.follow(manager, id, before, report);
+    const drained = before.drained_by === null ? undefined : await this.draining.isDrained(manager, id);
+    const known = observed || (before.observed_hash === report.hash && before.boot_id === report.bootId);
+    return { needReport: !known, ...(drained === undefined ? {} : { drained }) };
   }
 
-  private async take(tx: Tx, id: string, report: ObservedReport, observed: ObservedServer): Promise<void> {
+  private async take(tx: Tx, id: string, report: ObservedReport, observed: ObservedServer): Promise<Beaten> {
     await this.stores.servers.lock(tx, id);
     const before = await this.stores.servers.beat(tx, id);
     const change = planObserved(await this.stores.servers.models(tx, id), observed);
     await this.stores.servers.saveObserved(tx, id, report.bootId, report.hash, observed);
     await this.stores.servers.saveModels(tx, id, change.changed, change.gone);
     await this.stores.placements.markProved(tx, id, change.proved, change.broken);
+    await this.learn(tx, id, observed, change.measured);
     const touched = [...change.changed.map(({ name }) => name), ...change.gone];
     if (touched.length > 0) await this.wake(tx, await this.stores.placements.endpointsOn(tx, id, touched));
+    await this.followFacts(tx, id, before, observed);
+    await this.draining.followLeaving(tx, id, before.drained_by, observed.leaving ?? false);
     await this.follow(tx, id, before, report);
+    return before;
+  }
+
+  private async learn(tx: Tx, id: string, { facts }: ObservedServer, measured: ObservedChange['measured']) {
+    if (measured.length === 0) return;
+    await this.stores.capacity.learn(tx, deviceOf(facts), measured);
+    await this.stores.capacity.recount(tx, [id]);
+    // Its document need not ask for a measurement any more.
+    await this.workStore.enqueue(tx, work.server, id);
+  }
+
+  /** Other software, or other hardware: what could not run there may run now, and the other way round. */
+  private async followFacts(tx: Tx, id: string, before: Beaten, { facts }: ObservedServer): Promise<void> {
+    if (canonicalJson(before.facts) === canonicalJson(facts ?? null)) return;
+    await this.stores.capacity.forgetFailures(tx, id);
+    await this.stores.capacity.recount(tx, [id]);
+    await this.workStore.enqueue(tx, work.pool, before.pool);
+    await this.workStore.enqueue(tx, work.server, id);
   }
 
   /** What a word from a server means beside its state: it is back, or it is somewhere else. */
@@ -89,8 +117,9 @@ export class ServerService {
   }
 
   async list(): Promise<Server[]> {
-    const rows = await this.stores.servers.list(this.transactions.manager);
-    return rows.map((row) => ({
+    const { manager } = this.transactions;
+    const drains = await this.draining.views(manager);
+    return (await this.stores.servers.list(manager)).map((row) => ({
       id: row.id,
       name: row.name,
       pool: row.pool,
@@ -101,7 +130,7 @@ export class ServerService {
       lastSeenAt: row.last_seen_at.toISOString(),
       desiredRevision: Number(row.revision ?? 0),
       observed: row.observed,
-      drain: null,
+      drain: drains.get(row.id) ?? null,
     }));
   }
 

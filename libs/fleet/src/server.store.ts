@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { ObservedModel, ObservedServer } from '@perch/contracts';
+import type { ObservedModel, ObservedServer, ServerFacts, ServerUsage } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
+import { deviceOf } from './memory.plan.ts';
 
 export type Presence = 'live' | 'silent' | 'lost';
 
@@ -30,9 +31,30 @@ export interface NewServer {
 }
 
 /** A server as it was before its last word. */
-export type Beaten = Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool' | 'http' | 'grpc'>;
+export type Beaten = Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool' | 'http' | 'grpc'> & {
+  facts: ServerFacts | null;
+  /** Who takes it out of service; null: nobody. */
+  drained_by: string | null;
+};
+
+export interface DrainRow {
+  server_id: string;
+  since: Date;
+  by_name: string;
+  reason: string;
+  forced: boolean;
+}
 
 const columns = `s.id, s.name, s.pool, s.labels, s.http, s.grpc, s.presence, s.boot_id, s.observed_hash, s.last_seen_at`;
+
+export interface ServerModel {
+  state: string;
+  reason: string | null;
+  since: string;
+  memory: ObservedModel['memory'] | null;
+}
+
+const jsonOrNull = (value: ServerFacts | ServerUsage | undefined) => (value ? JSON.stringify(value) : null);
 
 /** The only SQL for servers and what they reported. */
 @Injectable()
@@ -68,7 +90,8 @@ export class ServerStore {
     const [row] = await tx
       .query(
         `update servers s set last_seen_at = now(), presence = 'live' from servers old
-       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool, old.http, old.grpc`,
+       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool, old.http, old.grpc, old.facts,
+         (select by_name from server_drains d where d.server_id = s.id) as drained_by`,
         [id],
       )
       .then(([rows]) => rows);
@@ -84,21 +107,23 @@ export class ServerStore {
   }
 
   async saveObserved(tx: Tx, id: string, bootId: string, hash: string, observed: ObservedServer): Promise<void> {
-    await tx.query('update servers set boot_id = $2, observed_hash = $3, observed = $4 where id = $1', [
-      id,
-      bootId,
-      hash,
-      JSON.stringify(observed),
-    ]);
+    const { facts, usage } = observed;
+    await tx.query(
+      `update servers set boot_id = $2, observed_hash = $3, observed = $4, facts = $5, usage = $6, device = $7 where id = $1`,
+      [id, bootId, hash, JSON.stringify(observed), jsonOrNull(facts), jsonOrNull(usage), deviceOf(facts)],
+    );
   }
 
-  async models(tx: Tx, id: string): Promise<Map<string, { state: string; reason: string | null; since: string }>> {
-    const rows: { triton_model: string; state: string; reason: string | null; since: Date }[] = await tx.query(
-      'select triton_model, state, reason, since from server_models where server_id = $1',
+  async models(tx: Tx, id: string): Promise<Map<string, ServerModel>> {
+    const rows: (Omit<ServerModel, 'since'> & { triton_model: string; since: Date })[] = await tx.query(
+      'select triton_model, state, reason, since, memory from server_models where server_id = $1',
       [id],
     );
     return new Map(
-      rows.map((row) => [row.triton_model, { state: row.state, reason: row.reason, since: row.since.toISOString() }]),
+      rows.map(({ triton_model, state, reason, since, memory }) => [
+        triton_model,
+        { state, reason, since: since.toISOString(), memory },
+      ]),
     );
   }
 
@@ -112,11 +137,12 @@ export class ServerStore {
       await tx.query('delete from server_models where server_id = $1 and triton_model = any($2)', [id, gone]);
     if (changed.length === 0) return;
     await tx.query(
-      `insert into server_models (server_id, triton_model, state, reason, since, inputs, outputs, max_batch_size)
-       select $1, name, state, reason, since, inputs, outputs, "maxBatchSize" from jsonb_to_recordset($2)
-         as r(name text, state text, reason text, since timestamptz, inputs jsonb, outputs jsonb, "maxBatchSize" integer)
+      `insert into server_models (server_id, triton_model, state, reason, since, inputs, outputs, max_batch_size, memory)
+       select $1, name, state, reason, since, inputs, outputs, "maxBatchSize", memory from jsonb_to_recordset($2)
+         as r(name text, state text, reason text, since timestamptz, inputs jsonb, outputs jsonb, "maxBatchSize" integer, memory jsonb)
        on conflict (server_id, triton_model) do update set state = excluded.state, reason = excluded.reason,
-         since = excluded.since, inputs = excluded.inputs, outputs = excluded.outputs, max_batch_size = excluded.max_batch_size`,
+         since = excluded.since, inputs = excluded.inputs, outputs = excluded.outputs, max_batch_size = excluded.max_batch_size,
+         memory = coalesce(excluded.memory, server_models.memory)`,
       [id, JSON.stringify(changed)],
     );
   }
@@ -133,14 +159,30 @@ export class ServerStore {
     return rows.map(({ id }) => id);
   }
 
-  /** Servers of a pool that placements may use or keep, with the number of models each is to hold. */
-  async ofPool(tx: Tx, pool: string): Promise<{ id: string; presence: Presence; models: number }[]> {
+  /** By id, or by name: several rows when the name is not one server's alone. */
+  async find(tx: Tx, key: string): Promise<{ id: string; name: string; pool: string }[]> {
     return tx.query(
-      `select s.id, s.presence, count(distinct p.triton_model)::integer as models
-       from servers s left join placements p on p.server_id = s.id and p.state = 'active'
-       where s.pool = $1 and s.presence <> 'lost' group by s.id`,
-      [pool],
+      `select id, name, pool from servers where id::text = $1 or name = $1 order by (id::text = $1) desc, last_seen_at desc`,
+      [key],
     );
+  }
+
+  async drain(tx: Tx, id: string, by: string, reason: string, forced: boolean): Promise<void> {
+    await tx.query(
+      `insert into server_drains (server_id, by_name, reason, forced) values ($1, $2, $3, $4)
+       on conflict (server_id) do update set by_name = excluded.by_name, reason = excluded.reason, forced = excluded.forced`,
+      [id, by, reason, forced],
+    );
+  }
+
+  /** False: it was in service. */
+  async undrain(tx: Tx, id: string): Promise<boolean> {
+    const [, count] = await tx.query('delete from server_drains where server_id = $1', [id]);
+    return count === 1;
+  }
+
+  async drains(tx: Tx): Promise<DrainRow[]> {
+    return tx.query('select server_id, since, by_name, reason, forced from server_drains');
   }
 
   /** Notes who went quiet; answers the servers whose presence changed. Time runs only while somebody is watching. */

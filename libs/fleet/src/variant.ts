@@ -12,17 +12,25 @@ export interface Requirements {
   memoryBytes: number | null;
 }
 
-/** A Triton model that must be on the same server, under its own name or, `as`, under a name that code calls. */
+/**
+ * A Triton model that must be on the same server, under its own name or, `as`, under a name that code calls. Its
+ * document key is `as ?? tritonModel`; `model.needs` may name keys of others that it needs itself.
+ */
 export interface NeededModel {
   tritonModel: string;
   as: string | null;
   model: DesiredModel;
+  /** `project/name` that was asked for: successive versions of one used model may follow each other under one literal name. */
+  of?: string;
 }
 
-/** One way to run a deployment: a Triton model, what it needs beside it, and which servers can run it. */
+/** One way to run a deployment: a Triton model, all that it needs beside it (the whole closure), and which servers can run it. */
 export interface ModelVariant {
   tritonModel: string;
   model: DesiredModel;
   needs: NeededModel[];
   requires: Requirements;
 }
+
+/** Key of a needed model in a server's document. */
+export const neededName = ({ as, tritonModel }: Pick<NeededModel, 'as' | 'tritonModel'>): string => as ?? tritonModel;
