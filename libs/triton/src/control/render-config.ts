@@ -1,69 +1,15 @@
-import { AppError, type EngineTensor, type InstanceGroup, type ResolvedEngine } from '@perch/contracts';
+import { AppError, type ResolvedEngine } from '@perch/contracts';
 import protobuf from 'protobufjs';
 import { configFaults } from './config-faults.ts';
+import { configOf } from './engine-config.ts';
 import {
-  type ConfigDynamicBatching,
   type ConfigInstanceGroup,
-  type ConfigTensor,
-  configTypeOf,
   type ModelConfig,
   modelConfigType,
   parseModelConfig,
   writeModelConfig,
 } from './model-config.ts';
 import type { PlainMessage } from './text-parser.ts';
-
-const kinds = { auto: 'KIND_AUTO', cpu: 'KIND_CPU', gpu: 'KIND_GPU', model: 'KIND_MODEL' } as const;
-
-/** Words that Triton takes as a `platform`; any other is the name of a back-end. */
-const platforms = new Set([
-  'onnxruntime_onnx', 'tensorrt_plan', 'pytorch_libtorch', 'torch_aoti', 'tensorflow_savedmodel', 'tensorflow_graphdef',
-  'ensemble',
-]); // biome-ignore format: one row reads better
-
-const tensorOf = (tensor: EngineTensor): ConfigTensor => ({
-  name: tensor.name,
-  data_type: configTypeOf(tensor.type),
-  dims: tensor.dims,
-  ...(tensor.optional ? { optional: true } : {}),
-  ...(tensor.reshape ? { reshape: { shape: tensor.reshape } } : {}),
-});
-
-const groupOf = (group: InstanceGroup): ConfigInstanceGroup => ({
-  count: group.count,
-  kind: kinds[group.kind],
-  ...(group.gpus ? { gpus: group.gpus } : {}),
-  ...(group.profile ? { profile: group.profile } : {}),
-});
-
-function batchingOf(batching: NonNullable<ResolvedEngine['dynamicBatching']>): ConfigDynamicBatching {
-  const { preferredSizes, maxQueueDelayUs, maxQueueSize, preserveOrdering } = batching;
-  return {
-    ...(preferredSizes ? { preferred_batch_size: preferredSizes } : {}),
-    ...(maxQueueDelayUs === undefined ? {} : { max_queue_delay_microseconds: maxQueueDelayUs }),
-    ...(preserveOrdering ? { preserve_ordering: true } : {}),
-    ...(maxQueueSize === undefined ? {} : { default_queue_policy: { max_queue_size: maxQueueSize } }),
-  };
-}
-
-/** Our settings as Triton's configuration. */
-function configOf(name: string, engine: ResolvedEngine): ModelConfig {
-  const parameters = Object.entries(engine.parameters).map(([key, value]) => [key, { string_value: value }] as const);
-  return {
-    name,
-    // Triton derives the back-end of a platform itself; both together would only be a chance to disagree.
-    ...(platforms.has(engine.platform)
-      ? { platform: engine.platform }
-      : { backend: engine.backend || engine.platform }),
-    max_batch_size: engine.maxBatchSize,
-    input: engine.inputs.map(tensorOf),
-    output: engine.outputs.map(tensorOf),
-    ...(engine.instances.length > 0 ? { instance_group: engine.instances.map(groupOf) } : {}),
-    ...(engine.dynamicBatching ? { dynamic_batching: batchingOf(engine.dynamicBatching) } : {}),
-    ...(engine.defaultModelFilename ? { default_model_filename: engine.defaultModelFilename } : {}),
-    ...(parameters.length > 0 ? { parameters: Object.fromEntries(parameters) } : {}),
-  };
-}
 
 /** Singular messages are merged field by field, maps by key; lists and scalars of `over` replace those below. */
 function merge(type: protobuf.Type, below: PlainMessage, over: PlainMessage): PlainMessage {
@@ -101,21 +47,38 @@ function placeInstances(config: ModelConfig, gpus: number): void {
   );
 }
 
+/** `over` wins; a platform or back-end of its own replaces both of those below. */
+function mergeConfigs(below: ModelConfig, over: ModelConfig): ModelConfig {
+  const base: ModelConfig = { ...below };
+  if (over.platform || over.backend) {
+    delete base.platform;
+    delete base.backend;
+  }
+  return merge(modelConfigType, base, over) as ModelConfig;
+}
+
+/** What the settings leave to the text below them is not said by them: batching off, say, where nobody spoke of it. */
+function ourConfig(name: string, engine: ResolvedEngine, below: ModelConfig | null): ModelConfig {
+  const ours = configOf(name, engine);
+  if (!below) return ours;
+  // The version's own words for the same back-end stay.
+  if ([below.backend, below.platform].includes(ours.platform ?? ours.backend)) {
+    delete ours.platform;
+    delete ours.backend;
+  }
+  return ours;
+}
+
 /**
- * The whole configuration of a Triton model: our settings, then the user's own text over them (it wins except for the
- * name). Throws `invalid` where Triton would refuse it, naming each fault.
+ * The whole configuration of a Triton model: the version's own text where it is below, our settings over it, then the
+ * text that wins over both (except for the name). Throws `invalid` where Triton would refuse it, naming each fault.
  */
 export function mergeModelConfig(name: string, engine: ResolvedEngine, server: { gpus: number }): ModelConfig {
-  const ours = configOf(name, engine);
-  let config: ModelConfig = ours;
-  if (engine.config?.trim()) {
-    const user = userConfig(name, engine.config);
-    if (user.platform || user.backend) {
-      delete ours.platform;
-      delete ours.backend;
-    }
-    config = { ...merge(modelConfigType, ours, user), name } as ModelConfig;
-  }
+  const below = engine.configBelow?.trim() ? userConfig(name, engine.configBelow) : null;
+  const ours = ourConfig(name, engine, below);
+  let config = below ? mergeConfigs(below, ours) : ours;
+  if (engine.config?.trim()) config = mergeConfigs(config, userConfig(name, engine.config));
+  config = { ...config, name };
   placeInstances(config, server.gpus);
   const faults = configFaults(config);
   if (server.gpus === 0 && config.instance_group?.some(({ kind }) => kind === 'KIND_GPU'))
