@@ -1,22 +1,12 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import pg from 'pg';
+import { Metrics } from '../metrics.ts';
 import { DATABASE_OPTIONS, type DatabaseOptions } from './options.ts';
+import { pooledClient, type QueryCounts } from './pooled-client.ts';
 import { Transactions } from './transactions.ts';
 import { Wakeups } from './wakeup.source.ts';
 import { LoopRunner } from './work.loop.ts';
 import { WorkStore } from './work.store.ts';
-
-/**
- * A connection cut between two owners (the pool, a query runner) tells nobody, and an error that nobody hears ends the
- * process. Whoever waits for a query is told by that query, and the pool drops the client by itself.
- */
-class PooledClient extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
-    super(config);
-    this.on('error', () => undefined);
-  }
-}
 
 /**
  * Postgres for the whole program; feature modules add their entities with `TypeOrmModule.forFeature`. Wants `Metrics`
@@ -26,6 +16,7 @@ class PooledClient extends pg.Client {
 @Module({})
 export class DatabaseModule {
   static forRoot(options: DatabaseOptions): DynamicModule {
+    const counts: QueryCounts = new Map();
     const typeorm = TypeOrmModule.forRoot({
       type: 'postgres',
       url: options.url,
@@ -40,13 +31,28 @@ export class DatabaseModule {
       retryAttempts: 20,
       retryDelay: 500,
       extra: {
-        Client: PooledClient,
+        Client: pooledClient(counts),
         keepAlive: true,
         statement_timeout: 30_000,
         ...(options.schema ? { options: `-c search_path=${options.schema}` } : {}),
       },
     });
     const provided = [{ provide: DATABASE_OPTIONS, useValue: options }, Transactions, WorkStore, Wakeups, LoopRunner];
-    return { module: DatabaseModule, imports: [typeorm], providers: provided, exports: [...provided, typeorm] };
+    const meter = { provide: QUERY_COUNTS, inject: [Metrics], useFactory: (metrics: Metrics) => show(metrics, counts) };
+    return {
+      module: DatabaseModule,
+      imports: [typeorm],
+      providers: [...provided, meter],
+      exports: [...provided, typeorm],
+    };
   }
+}
+
+const QUERY_COUNTS = Symbol('query counts');
+
+function show(metrics: Metrics, counts: QueryCounts): QueryCounts {
+  metrics.collected('counter', 'perch_database_queries_total', 'Statements sent to Postgres.', ['statement'], () =>
+    [...counts].map(([statement, value]) => ({ labels: { statement }, value })),
+  );
+  return counts;
 }
