@@ -43,6 +43,28 @@ export function artifactStoreContract(name: string, open: () => Promise<TestStor
       return key;
     };
 
+    describe('listing', () => {
+      it('names what lies below a prefix with size and age, and nothing else', async () => {
+        const bytes = randomBytes(100);
+        const keys = [await stored(bytes), await stored(randomBytes(5))];
+        const other = `probes/${randomUUID()}`;
+        await store.putIfAbsent(other, randomBytes(3));
+        const found = new Map<string, { sizeBytes: number; modifiedAt: Date }>();
+        for await (const object of store.list('blobs')) found.set(object.key, object);
+        expect(keys.map((key) => found.get(key)?.sizeBytes)).toEqual([100, 5]);
+        expect(Math.abs(Date.now() - found.get(keys[0]!)!.modifiedAt.getTime())).toBeLessThan(60_000);
+        expect(found.has(other)).toBe(false);
+        await store.delete(keys[0]!);
+        const after: string[] = [];
+        for await (const { key } of store.list(keys[0]!.split('/').slice(0, 2).join('/'))) after.push(key);
+        expect(after).toEqual([]);
+        await store.delete(other);
+      });
+      it('is empty where nothing was ever put', async () => {
+        for await (const { key } of store.list('nowhere')) throw new Error(key);
+      });
+    });
+
     describe('a signed PUT', () => {
       it('stores the bytes it was signed for, and the store knows their hash', async () => {
         const bytes = randomBytes(1_000);

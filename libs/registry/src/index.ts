@@ -3,6 +3,7 @@ export {
   type ArtifactStore,
   type ByteRange,
   type KnownBytes,
+  type ListedObject,
   type MultipartStore,
   type MultipartUpload,
   type SignedPut,

@@ -25,6 +25,12 @@ export interface StoredPart {
   sizeBytes: number;
   etag: string;
 }
+/** `modifiedAt`: by the store's own clock. */
+export interface ListedObject {
+  key: string;
+  sizeBytes: number;
+  modifiedAt: Date;
+}
 export interface MultipartUpload {
   key: string;
   uploadId: string;
@@ -48,6 +54,8 @@ export interface ArtifactStore {
   read(key: string, range?: ByteRange): Promise<Readable>;
   /** Deleting what is not there is fine. */
   delete(key: string): Promise<void>;
+  /** All objects whose keys begin with `prefix` and a slash, in any order; for the collection of garbage. */
+  list(prefix: string): AsyncIterable<ListedObject>;
   readonly multipart: MultipartStore;
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { link, mkdir, opendir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { AppError } from '@perch/contracts';
-import type { ArtifactStore, ByteRange, KnownBytes, SignedPut, StoredObject } from './artifact.store.ts';
+import type { ArtifactStore, ByteRange, KnownBytes, ListedObject, SignedPut, StoredObject } from './artifact.store.ts';
 import { FolderMultipartStore } from './folder-multipart.store.ts';
 import { type Grant, readGrant, signGrant } from './signed-url.ts';
 import { settle, spool } from './spool.store.ts';
@@ -95,6 +95,21 @@ export class FolderStore implements ArtifactStore {
   async delete(key: string): Promise<void> {
     await rm(this.path(key), { force: true });
     await rm(this.path(key, 'sums'), { force: true });
+  }
+
+  async *list(prefix: string): AsyncIterable<ListedObject> {
+    const folder = await opendir(this.path(prefix)).catch((error) => {
+      if (missing(error)) return undefined;
+      throw error;
+    });
+    for await (const entry of folder ?? []) {
+      const key = `${prefix}/${entry.name}`;
+      if (entry.isDirectory()) yield* this.list(key);
+      else if (entry.isFile()) {
+        const found = await stat(this.path(key)).catch(() => undefined); // deleted meanwhile
+        if (found) yield { key, sizeBytes: found.size, modifiedAt: found.mtime };
+      }
+    }
   }
 
   /** What a signed URL allows; `forbidden` unless it is whole, fits and is not over. */

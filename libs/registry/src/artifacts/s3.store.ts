@@ -5,6 +5,7 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
   type S3ClientConfig,
@@ -13,7 +14,7 @@ import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { AppError } from '@perch/contracts';
 import type { Metrics } from '@perch/platform';
-import type { ArtifactStore, ByteRange, KnownBytes, SignedPut, StoredObject } from './artifact.store.ts';
+import type { ArtifactStore, ByteRange, KnownBytes, ListedObject, SignedPut, StoredObject } from './artifact.store.ts';
 import { base64OfHex, hexOfBase64, S3Calls, secondsUntil } from './s3.client.ts';
 import { S3MultipartStore } from './s3-multipart.store.ts';
 
@@ -104,6 +105,22 @@ export class S3Store implements ArtifactStore {
     await this.calls.find('delete', `object ${key}`, [404], () =>
       this.client.send(new DeleteObjectCommand(this.at(key))),
     );
+  }
+
+  async *list(prefix: string): AsyncIterable<ListedObject> {
+    const from = this.key(prefix).length - prefix.length;
+    for (let next: string | undefined; ; ) {
+      const command = new ListObjectsV2Command({
+        Bucket: this.options.bucket,
+        Prefix: `${this.key(prefix)}/`,
+        ContinuationToken: next,
+      });
+      const page = await this.calls.run('list', `objects below ${prefix}`, () => this.client.send(command));
+      for (const { Key, Size, LastModified } of page.Contents ?? [])
+        if (Key && LastModified) yield { key: Key.slice(from), sizeBytes: Size ?? 0, modifiedAt: LastModified };
+      if (!page.IsTruncated) return;
+      next = page.NextContinuationToken;
+    }
   }
 
   onApplicationShutdown(): void {
