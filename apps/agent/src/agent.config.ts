@@ -16,6 +16,14 @@ const labels = z.string().transform((text, ctx) => {
   return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
 });
 
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean),
+);
+const milliseconds = z.coerce.number('wants milliseconds').int().min(0);
+
 const variables = z.object({
   ...commonSettings,
   ...tlsSettings,
@@ -33,6 +41,24 @@ const variables = z.object({
   PERCH_ADVERTISE_GRPC: address.optional(),
   PERCH_LABELS: labels.prefault(''),
   PERCH_NAME: z.string().min(1).max(128).default(hostname().slice(0, 128)),
+  PERCH_HOST: z.string().min(1).max(128).default(hostname().slice(0, 128)),
+  PERCH_TRITON_BACKENDS: list.optional(),
+  PERCH_TRITON_BACKEND_DIR: z.string().optional(),
+  PERCH_TENSORRT_VERSION: z
+    .string()
+    .regex(/^\d+(\.\d+)*$/, 'wants a version like 10.7.0')
+    .optional(),
+  PERCH_ONNXRUNTIME_VERSION: z
+    .string()
+    .regex(/^\d+(\.\d+)*$/, 'wants a version like 1.20.1')
+    .optional(),
+  PERCH_TRITON_PID: z.coerce.number().int().positive().optional(),
+  PERCH_RESTART_FIRST_MS: milliseconds.default(1_000),
+  PERCH_RESTART_MAX_MS: milliseconds.default(30_000),
+  PERCH_RESTART_RESET_MS: milliseconds.default(60_000),
+  PERCH_EXIT_TIMEOUT_MS: milliseconds.optional(),
+  PERCH_STUCK_PATIENCE_MS: milliseconds.default(60_000),
+  PERCH_DRAIN_TIMEOUT_MS: milliseconds.default(0),
   PERCH_LOAD_DEADLINE_MS: z.coerce.number().int().min(1_000).default(600_000),
   PERCH_CACHE_KEEP_BYTES: z.coerce
     .number()
@@ -50,6 +76,13 @@ export type AgentConfig = z.output<typeof settings>;
 
 /** Throws one `invalid` that lists every bad variable. */
 export const readAgentConfig = (env?: Environment): AgentConfig => readConfig(settings, env);
+
+/**
+ * What a supervised server gets of our environment: all but our own settings, since models run in it and the join key is
+ * none of theirs.
+ */
+export const serverEnvironment = (env: Environment = process.env): Environment =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('PERCH_')));
 
 /** Injection token of the settings. */
 export const CONFIG = Symbol('agent settings');

@@ -2,6 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type ObservedServer, observedStates } from '@perch/contracts';
 import { BlobCache, type Documents, heldRemovals, newestDocument, type SyncMetrics, SyncReconciler } from '@perch/sync';
 
+import { ServerSource } from './server.source.ts';
+
 /** Injection token of the metrics of sync. */
 export const SYNC_METRICS = Symbol('sync metrics');
 
@@ -14,10 +16,12 @@ export class ObservedSource {
     private readonly reconciler: SyncReconciler,
     private readonly cache: BlobCache,
     @Inject(SYNC_METRICS) private readonly metrics: SyncMetrics,
+    private readonly server: ServerSource,
   ) {}
 
   onChange(listener: () => void): void {
     this.reconciler.onChange(listener);
+    this.server.onChange(listener);
   }
 
   /** Undefined before the first look at Triton. */
@@ -36,6 +40,7 @@ export class ObservedSource {
       models,
       // In steps, so that a disk that others write to is no news every two seconds.
       disk: { freeBytes: Math.floor(freeBytes / diskStepBytes) * diskStepBytes, cacheBytes: this.cache.sizeBytes },
+      ...this.server.report,
     };
   }
 

@@ -23,6 +23,7 @@ export class ReportLoop {
   private readonly stopped = new AbortController();
   private turn = new AbortController();
   private told: string | undefined;
+  private taken: ObservedServer | undefined;
   private startedAt = 0;
   private failures = 0;
   private modelCount = 0;
@@ -41,6 +42,11 @@ export class ReportLoop {
     this.observed.onChange(() => this.turn.abort());
     this.desired.onChange(() => this.turn.abort());
     this.loop = this.run();
+  }
+
+  /** Whether the newest state that the control plane took has it. */
+  hasTold(what: (observed: ObservedServer) => boolean): boolean {
+    return this.taken !== undefined && what(this.taken);
   }
 
   async stop(): Promise<void> {
@@ -71,6 +77,7 @@ export class ReportLoop {
       const needed = await send(hash !== this.told);
       if (needed) await send(true);
       this.told = hash;
+      this.taken = observed;
       this.failures = 0;
     } catch (error) {
       this.told = undefined;

@@ -6,29 +6,33 @@ export interface Stoppable {
   close(): Promise<void>;
 }
 
+/** A program that runs. `graceMs`: how long it may take to stop; default 30 s. */
+export interface Running {
+  app: Stoppable;
+  logger: Logger;
+  graceMs?: number;
+}
+
 /**
  * Runs a program until SIGTERM or SIGINT: starts it, stops it gracefully (a second signal or `graceMs` ends it at
  * once), exits 0. Bad settings exit 2 with one line; any other failed start exits 1.
  */
-export function runProgram(
-  name: string,
-  start: () => Promise<{ app: Stoppable; logger: Logger }>,
-  graceMs = 30_000,
-): void {
-  const stop = async (app: Stoppable, logger: Logger, signal: string) => {
+export function runProgram(name: string, start: () => Promise<Running>): void {
+  const stop = async ({ app, logger, graceMs = 30_000 }: Running, signal: string) => {
     logger.info('stopping', { signal });
     setTimeout(() => process.exit(1), graceMs).unref();
     await app.close().catch((error) => logger.error('stop failed', { error }));
     process.exit(0);
   };
   start().then(
-    ({ app, logger }) => {
+    (running) => {
+      const { logger } = running;
       let stopping = false;
       for (const signal of ['SIGTERM', 'SIGINT'] as const) {
         process.on(signal, () => {
           if (stopping) process.exit(1);
           stopping = true;
-          void stop(app, logger, signal);
+          void stop(running, signal);
         });
       }
       process.on('unhandledRejection', (error) => logger.error('unhandled rejection', { error }));

@@ -99,6 +99,10 @@ export class CrashBook {
     this.save();
   }
 
+  forgive(name: string): void {
+    if (this.models.delete(name)) this.save();
+  }
+
   /**
    * Call with Triton's first index: of the models that came in when an earlier program died, those that Triton knows
    * nothing of went down with it.

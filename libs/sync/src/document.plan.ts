@@ -5,6 +5,7 @@ import {
   desiredServer,
   documentSchema,
   holdsRemovals,
+  type ObservedState,
   parseWith,
   patchSections,
 } from '@perch/contracts';
@@ -66,6 +67,12 @@ export function desiredOf({ accepted, pending }: Documents): {
 } {
   if (!pending) return { models: accepted?.models ?? {}, removalsAllowed: accepted !== null };
   return { models: { ...accepted?.models, ...pending.models }, removalsAllowed: false };
+}
+
+/** Whether a server that leaves may go: nothing is desired of it any more, and what it served is unloaded. */
+export function isDrained({ accepted, pending }: Documents, states: readonly ObservedState[]): boolean {
+  if (!accepted || pending || Object.keys(accepted.models).length > 0) return false;
+  return !states.some((state) => state === 'ready' || state === 'warming' || state === 'unloading');
 }
 
 /** Names that the pending document leaves out and that stay until it is confirmed. */

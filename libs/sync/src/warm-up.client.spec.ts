@@ -1,7 +1,6 @@
 import type { TensorSpec } from '@perch/contracts';
 import { type InferenceTransport, type InferRequest, TritonFault } from '@perch/triton/inference';
 import { describe, expect, it } from 'vitest';
-import { countGpus } from './gpu.source.ts';
 import { WarmUpClient, zeroInputs } from './warm-up.client.ts';
 
 const inputs: TensorSpec[] = [
@@ -49,18 +48,5 @@ describe('WarmUpClient', () => {
   it('fails when no answer of the model came', async () => {
     for (const kind of ['connection', 'deadline', 'not_ready', 'unknown_model', 'overloaded'] as const)
       await expect(fail(kind)).rejects.toMatchObject({ kind });
-  });
-});
-
-describe('countGpus', () => {
-  it('counts each GPU once', () => {
-    const page = ['a', 'b']
-      .map(
-        (uuid) =>
-          `nv_gpu_utilization{gpu_uuid="GPU-${uuid}"} 0\nnv_gpu_memory_total_bytes{gpu_uuid="GPU-${uuid}"} 8e10`,
-      )
-      .join('\n');
-    expect(countGpus(page)).toBe(2);
-    expect(countGpus('nv_cpu_utilization 0.5\n')).toBe(0);
   });
 });

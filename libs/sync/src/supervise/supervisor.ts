@@ -36,6 +36,9 @@ export interface ServerEnd {
 const consoleEveryMs = 250;
 const lookEveryMs = 5_000;
 const shownLines = 40;
+/** A broken connection may be seen before the end of the process is. */
+const endPatienceMs = 1_500;
+const endPollMs = 20;
 
 /** The parent of one model server: starts it, starts it again, ends it, and can tell how it ended. */
 export class Supervisor {
@@ -79,9 +82,19 @@ export class Supervisor {
     return this.newestEnd;
   }
 
-  /** RAM of the server's process tree at the last look. */
-  get ramBytes(): number | undefined {
-    return this.life?.over ? undefined : this.life?.ramBytes;
+  /** Processes of the server that the kernel killed for memory in this life; null: not known. */
+  get memoryKills(): number | null {
+    return this.life?.oom.read().own ?? null;
+  }
+
+  /** Its end, if it ended after `sinceMs`. One that is under way is waited for. */
+  async endSince(sinceMs: number): Promise<ServerEnd | undefined> {
+    const until = Date.now() + endPatienceMs;
+    while (Date.now() < until) {
+      if (this.newestEnd && this.newestEnd.atMs >= sinceMs) return this.newestEnd;
+      await pause(endPollMs);
+    }
+    return undefined;
   }
 
   /** The newest lines of the console, oldest first. */
