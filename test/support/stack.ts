@@ -22,12 +22,13 @@ export class Program {
     private readonly app: string,
     private readonly env: Record<string, string>,
     private readonly logFile: string,
+    private readonly args: readonly string[] = [],
   ) {}
 
   async start(): Promise<this> {
     const main = join(root, 'apps', this.app, 'dist/main.js');
     if (!existsSync(main)) throw new Error(`${main} is missing: run \`npm run build\` first`);
-    const child = spawn(process.execPath, [main], {
+    const child = spawn(process.execPath, [main, ...this.args], {
       env: { PATH: process.env['PATH'], PERCH_LOG_LEVEL: 'info', ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
