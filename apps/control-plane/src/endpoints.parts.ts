@@ -1,10 +1,12 @@
 import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
 import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
+import { DeletionController } from './admin-api/deletion.controller.ts';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
 import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
+import { FleetServerController } from './admin-api/fleet-server.controller.ts';
 import { configTexts } from './config-text.source.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
 import { EnrolController } from './internal-api/enrol.controller.ts';
@@ -17,7 +19,9 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 export const endpointControllers: Type[] = [
   EndpointController,
   EndpointTruthController,
+  DeletionController,
   FleetController,
+  FleetServerController,
   BlobController,
   EnrolController,
   RouterController,

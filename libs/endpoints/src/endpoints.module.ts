@@ -12,6 +12,7 @@ import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './routing-table.reconcile.ts';
+import { VersionUsersService } from './version-users.service.ts';
 import { WantedObserve } from './wanted.observe.ts';
 import { WhyService } from './why.service.ts';
 
@@ -29,6 +30,7 @@ const parts = [
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  VersionUsersService,
   WantedObserve,
   WhyService,
 ];

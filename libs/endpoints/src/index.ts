@@ -22,4 +22,5 @@ export {
   VERSIONS,
   type VersionSource,
 } from './version.source.ts';
+export { VersionUsersService } from './version-users.service.ts';
 export { WhyService } from './why.service.ts';

@@ -22,7 +22,7 @@ export class BlobStore {
     const rows: { id: string }[] = await tx.query(
       `select b.id from blobs b where b.state = 'verified' and b.sha256 = any($1) and exists (
          select 1 from version_files f join versions v on v.id = f.version_id join models m on m.id = v.model_id
-         where f.blob_id = b.id and ($2::text[] is null or m.project = any($2)))
+         where f.blob_id = b.id and v.deleted_at is null and ($2::text[] is null or m.project = any($2)))
        order by b.id for share of b`,
       [hashes, projects ?? null],
     );

@@ -21,7 +21,8 @@ export class ModelStore {
   /** The model's row, made when it is new and locked until the transaction ends: numbers are given one at a time. */
   async lock(tx: Tx, project: string, name: string): Promise<ModelEntity> {
     await tx.query(
-      'insert into models (id, project, name) values ($1, $2, $3) on conflict (project, name) do nothing',
+      `insert into models (id, project, name) values ($1, $2, $3)
+       on conflict (project, name) do update set deleted_at = null where models.deleted_at is not null`,
       [randomUUID(), project, name],
     );
     return tx.findOneOrFail(ModelEntity, { where: { project, name }, lock: { mode: 'pessimistic_write' } });
@@ -31,8 +32,16 @@ export class ModelStore {
     await tx.update(ModelEntity, { id }, { nextNumber });
   }
 
+  /** Its row stays, and with it the counter of its numbers; the next upload brings it back. */
+  async markDeleted(tx: Tx, id: string): Promise<void> {
+    await tx.query('update models set deleted_at = now() where id = $1', [id]);
+  }
+
   async find(tx: Tx, project: string, name: string): Promise<Model | undefined> {
-    const [row] = await tx.query(`${selectModels} where m.project = $1 and m.name = $2`, [project, name]);
+    const [row] = await tx.query(`${selectModels} where m.project = $1 and m.name = $2 and m.deleted_at is null`, [
+      project,
+      name,
+    ]);
     return row && toModel(row);
   }
 
@@ -40,11 +49,11 @@ export class ModelStore {
   async search(tx: Tx, wanted: ModelSearch): Promise<Model[]> {
     const rows = await tx.query(
       `${selectModels}
-       where ($1::text is null or m.project = $1) and ($2::text is null or m.name ilike $2)
+       where m.deleted_at is null and ($1::text is null or m.project = $1) and ($2::text is null or m.name ilike $2)
          and ($3::text[] is null or m.project = any($3))
          and ($4::text is null or (m.project, m.name) > ($4, $5::text))
          and ((cardinality($6::text[]) = 0 and $7::jsonb = '{}') or exists (
-           select 1 from versions v where v.model_id = m.id and v.state <> 'uploading' and v.tags @> $6 and v.metadata @> $7))
+           select 1 from versions v where v.model_id = m.id and v.state <> 'uploading' and v.deleted_at is null and v.tags @> $6 and v.metadata @> $7))
        order by m.project, m.name limit $8`,
       [
         wanted.project ?? null,
@@ -64,8 +73,8 @@ export class ModelStore {
 const selectModels = `select m.id, m.project, m.name, m.created_at, s.* from models m cross join lateral (
   select max(number) as latest, max(number) filter (where state = 'published') as published, count(*)::integer as versions,
     coalesce((select array_agg(distinct tag order by tag) from versions t, unnest(t.tags) tag
-              where t.model_id = m.id and t.state in ('draft', 'published')), '{}') as tags
-  from versions v where v.model_id = m.id and v.state <> 'uploading') s`;
+              where t.model_id = m.id and t.deleted_at is null and t.state in ('draft', 'published')), '{}') as tags
+  from versions v where v.model_id = m.id and v.state <> 'uploading' and v.deleted_at is null) s`;
 
 interface ModelRow {
   id: string;

@@ -9,6 +9,7 @@ import { BlobService } from './blob.service.ts';
 import { BlobStore } from './blob.store.ts';
 import { BlobVerifyService } from './blob-verify.service.ts';
 import { CompleteService } from './complete.service.ts';
+import { DeletionService } from './deletion.service.ts';
 import { IMPORT_OPTIONS, type ImportOptions, ImportService, type ImportSettings, S3_SOURCE } from './import.service.ts';
 import { ModelEntity } from './model.entity.ts';
 import { ModelStore } from './model.store.ts';
@@ -73,9 +74,10 @@ export class RegistryModule {
         VersionService,
         ImportService,
         SweepService,
+        DeletionService,
         RegistryService,
       ],
-      exports: [RegistryService, SweepService, ARTIFACT_STORE],
+      exports: [RegistryService, DeletionService, SweepService, ARTIFACT_STORE],
     };
   }
 }

@@ -29,4 +29,6 @@ export class VersionEntity {
   @Column('timestamptz', { name: 'published_at', nullable: true }) publishedAt!: Date | null;
   /** Until when an upload may go on; past it the sweep takes the version away. */
   @Column('timestamptz', { name: 'upload_expires_at' }) uploadExpiresAt!: Date;
+  /** Deleted ones are seen by nobody but the collection of garbage; their number is never given again. */
+  @Column('timestamptz', { name: 'deleted_at', nullable: true }) deletedAt!: Date | null;
 }

@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { AppError, type ManifestFile, type UsedModel, type Version } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import { LessThan } from 'typeorm';
+import { IsNull, LessThan } from 'typeorm';
 import { VersionEntity } from './version.entity.ts';
 import { VersionFileEntity } from './version-file.entity.ts';
 
-export type NewVersion = Omit<VersionEntity, 'model' | 'createdAt' | 'completedAt' | 'publishedAt' | 'signature'>;
+export type NewVersion = Omit<
+  VersionEntity,
+  'model' | 'createdAt' | 'completedAt' | 'publishedAt' | 'signature' | 'deletedAt'
+>;
 export type VersionChange = Partial<
   Pick<
     VersionEntity,
@@ -40,7 +43,7 @@ export class VersionStore {
 
   async get(tx: Tx, project: string, name: string, number: number): Promise<VersionEntity> {
     const found = await tx.findOne(VersionEntity, {
-      where: { number, model: { project, name } },
+      where: { number, model: { project, name }, deletedAt: IsNull() },
       relations: { model: true },
     });
     if (!found) throw notFound(project, name, number);
@@ -51,7 +54,7 @@ export class VersionStore {
   async lock(tx: Tx, project: string, name: string, number: number): Promise<VersionEntity> {
     const [row] = await tx.query(
       `select v.id from versions v join models m on m.id = v.model_id
-       where m.project = $1 and m.name = $2 and v.number = $3 for update of v`,
+       where m.project = $1 and m.name = $2 and v.number = $3 and v.deleted_at is null for update of v`,
       [project, name, number],
     );
     if (!row) throw notFound(project, name, number);
@@ -61,7 +64,7 @@ export class VersionStore {
   /** Newest first, in whatever state, those still uploading too. */
   async list(tx: Tx, project: string, name: string): Promise<VersionEntity[]> {
     return tx.find(VersionEntity, {
-      where: { model: { project, name } },
+      where: { model: { project, name }, deletedAt: IsNull() },
       relations: { model: true },
       order: { number: 'DESC' },
     });
@@ -78,9 +81,9 @@ export class VersionStore {
     uses: Record<string, UsedModel>,
   ): Promise<number | undefined> {
     const [row] = await tx.query(
-      `select number from versions v where model_id = $1 and manifest_digest = $2 and uses = $3 and (
+      `select number from versions v where model_id = $1 and manifest_digest = $2 and uses = $3 and deleted_at is null and (
          state = 'uploading' or (state = 'draft' and published_at is null) or (state <> 'archived'
-         and number = (select max(number) from versions where model_id = $1 and state <> 'uploading')))
+         and number = (select max(number) from versions where model_id = $1 and state <> 'uploading' and deleted_at is null)))
        order by state = 'uploading' desc, number desc limit 1 for update`,
       [modelId, manifestDigest, JSON.stringify(uses)],
     );
@@ -91,11 +94,23 @@ export class VersionStore {
   async modelsUsing(tx: Tx, model: string): Promise<string[]> {
     const rows: { model: string }[] = await tx.query(
       `select distinct m.project || '/' || m.name as model from versions v join models m on m.id = v.model_id
-       where v.uses <> '{}' and v.state in ('draft', 'published')
+       where v.uses <> '{}' and v.state in ('draft', 'published') and v.deleted_at is null
          and exists (select 1 from jsonb_each(v.uses) u where u.value ->> 'model' = $1) order by 1`,
       [model],
     );
     return rows.map((row) => row.model);
+  }
+
+  /** Versions (`project/name@3`) that may be served and whose code calls the model, or this version of it by number. */
+  async versionsUsing(tx: Tx, model: string, number: number | null): Promise<string[]> {
+    const rows: { version: string }[] = await tx.query(
+      `select m.project || '/' || m.name || '@' || v.number as version from versions v join models m on m.id = v.model_id
+       where v.uses <> '{}' and v.state in ('draft', 'published') and v.deleted_at is null
+         and exists (select 1 from jsonb_each(v.uses) u where u.value ->> 'model' = $1
+           and ($2::integer is null or (u.value ->> 'version')::integer = $2)) order by m.project, m.name, v.number`,
+      [model, number],
+    );
+    return rows.map((row) => row.version);
   }
 
   async change(tx: Tx, id: string, change: VersionChange): Promise<void> {
@@ -114,6 +129,11 @@ export class VersionStore {
       order: { uploadExpiresAt: 'ASC' },
       take: limit,
     });
+  }
+
+  /** From now on it is not there for anybody; its files stay until garbage is collected. */
+  async markDeleted(tx: Tx, ids: readonly string[]): Promise<void> {
+    await tx.query(`update versions set deleted_at = now(), state = 'archived' where id = any($1)`, [ids]);
   }
 
   async delete(tx: Tx, id: string): Promise<void> {
