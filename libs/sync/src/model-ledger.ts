@@ -79,7 +79,9 @@ export class ModelLedger {
 
   succeeded(task: Task, facts: ModelFacts | undefined, memory: ServerUsage | undefined): void {
     this.failures.clear(task.name);
-    if (task.kind === 'stage') this.untried.add(task.name);
+    if (task.kind === 'stage' || task.kind === 'renew') this.untried.add(task.name);
+    // Under a literal name another one serves before the one that was just loaded has answered.
+    if (task.kind === 'load') this.facts.delete(task.name);
     if (task.kind === 'load' || task.kind === 'remove') this.untried.delete(task.name);
     if (facts) this.facts.set(task.name, facts);
     if (memory) this.memory.set(task.name, memory);
@@ -116,6 +118,11 @@ export class ModelLedger {
   cured(name: string, digest: string, reason: string): void {
     this.crashes.holdBack(name, digest, reason);
     this.failures.giveUp(name, digest, reason, true);
+  }
+
+  forgive(name: string): void {
+    this.crashes.forgive(name);
+    this.failures.clear(name);
   }
 
   /** The model's state as it is reported; `since` is when this process first saw it so. */

@@ -1,4 +1,5 @@
 import type { ObservedState } from '@perch/contracts';
+import { entryOf, needFault } from './needs.plan.ts';
 import { type ActionKind, isOurs, lastingFailure, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
 
 /** Where one model stands, for the report. */
@@ -11,6 +12,7 @@ export interface ModelState {
 const stateOfAction: Record<ActionKind, ObservedState> = {
   pull: 'pulling',
   stage: 'staging',
+  renew: 'staging',
   load: 'loading',
   warm: 'warming',
   unload: 'unloading',
@@ -31,7 +33,7 @@ export function describeModels(world: SyncWorld, tritonDown: string): Map<string
 
 function describeWanted(name: string, wanted: Wanted, world: SyncWorld, tritonDown: string): ModelState {
   const { index, held } = world;
-  const entry = index?.get(name);
+  const entry = entryOf(name, world);
   const failure = held.failures.get(name);
   const reason = failure?.digest === wanted.digest ? failure.reason : null;
   const doing = held.busy.get(name);
@@ -46,8 +48,10 @@ function describeWanted(name: string, wanted: Wanted, world: SyncWorld, tritonDo
   if (words !== undefined) return { state: 'failed', reason: words };
   if (wanted.hashes.some((hash) => world.missing.has(hash))) return { state: 'pulling', reason };
   if (index === undefined) return { state: 'loading', reason: tritonDown };
+  const need = needFault(name, world);
+  if (need?.lasts) return { state: 'failed', reason: need.reason };
   if (!world.folders.get(name)?.intact) return { state: 'staging', reason };
-  return { state: 'loading', reason };
+  return { state: 'loading', reason: reason ?? need?.reason ?? null };
 }
 
 function describeUnwanted(name: string, world: SyncWorld): ModelState | undefined {

@@ -1,6 +1,7 @@
 import type { DesiredModel, ObservedServer } from '@perch/contracts';
 import type { IndexEntry, TritonControl } from '@perch/triton/control';
 import type { BlobStore } from './blob.store.ts';
+import { entryOf } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import type { Folder, Indexed, IndexState } from './sync.plan.ts';
 
@@ -19,12 +20,14 @@ export interface Observation {
 
 const rank: IndexState[] = ['READY', 'LOADING', 'UNLOADING', 'UNAVAILABLE', 'UNKNOWN', ''];
 
-/** One entry a model: ours have one version; of a foreign one the liveliest counts. */
+/** One entry a model: of several versions the liveliest counts. */
 export function indexByName(entries: readonly IndexEntry[]): Map<string, Indexed> {
   const models = new Map<string, Indexed>();
-  for (const { name, state, reason } of entries) {
+  for (const { name, version, state, reason } of entries) {
     const known = models.get(name);
-    if (!known || rank.indexOf(state) < rank.indexOf(known.state)) models.set(name, { state, reason });
+    const versions = new Map(known?.versions).set(Number(version), { state, reason });
+    const lively = !known || rank.indexOf(state) < rank.indexOf(known.state) ? { state, reason } : known;
+    models.set(name, { ...lively, versions });
   }
   return models;
 }
@@ -44,10 +47,11 @@ export async function observeDisk(
   const folders = new Map<string, Folder>();
   await Promise.all(
     [...marks].map(async ([name, mark]) => {
-      const folder: Folder = { digest: mark?.digest ?? null, current: false, intact: false };
+      const { digest = null, version, needs } = mark ?? {};
+      const folder: Folder = { digest, current: false, intact: false, version, needs };
       folders.set(name, folder);
       const model = desired.get(name);
-      if (!model || served.has(index?.get(name)?.state)) return;
+      if (!model || served.has(index && entryOf(name, { index, folders })?.state)) return;
       const config = configOf(name, model);
       if (config !== undefined) Object.assign(folder, await parts.repository.inspect(name, model, config));
     }),

@@ -1,9 +1,13 @@
+import { entryOf, neededBy, needFault } from './needs.plan.ts';
+
 /** One desired model, as far as a plan needs it. */
 export interface Wanted {
   digest: string;
   hashes: readonly string[];
   /** Comes in alone, so that what the server grows by is its memory. */
   measure?: boolean;
+  /** Loaded only when these are served, and they stay as long as it is loaded. */
+  needs?: readonly string[];
 }
 
 export type IndexState = 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE' | 'UNKNOWN' | '';
@@ -12,6 +16,8 @@ export type IndexState = 'READY' | 'LOADING' | 'UNLOADING' | 'UNAVAILABLE' | 'UN
 export interface Indexed {
   state: IndexState;
   reason: string;
+  /** Of each version folder, when the entry stands for several. */
+  versions?: ReadonlyMap<number, { state: IndexState; reason: string }>;
 }
 
 /** What is on disk for one model. The last two are looked at only for desired models that Triton does not serve. */
@@ -22,6 +28,10 @@ export interface Folder {
   current: boolean;
   /** Current, and each file is one whose bytes were proven. */
   intact: boolean;
+  /** Number of the version folder that holds the model; absent: 1. */
+  version?: number;
+  /** What the model needs, as it stands in the folder: told also of models that are no longer desired. */
+  needs?: readonly string[];
 }
 
 /** Only what cannot be asked of Triton or the disk. */
@@ -57,8 +67,8 @@ export interface SyncWorld {
   nowMs: number;
 }
 
-/** In the order in which a model goes through them; the last two lead out. */
-export const actionKinds = ['pull', 'stage', 'load', 'warm', 'unload', 'remove'] as const;
+/** In the order in which a model goes through them (`renew`: beside the one that serves); the last two lead out. */
+export const actionKinds = ['pull', 'stage', 'renew', 'load', 'warm', 'unload', 'remove'] as const;
 export type ActionKind = (typeof actionKinds)[number];
 export interface Action {
   kind: ActionKind;
@@ -150,32 +160,35 @@ function isHeldBack(name: string, wanted: Wanted, world: SyncWorld): boolean {
 
 function nextTowards(name: string, wanted: Wanted, world: SyncWorld): ActionKind | undefined {
   const { index, missing, held } = world;
-  const entry = index?.get(name);
   const folder = world.folders.get(name);
   const stale = folder !== undefined && folder.digest !== null && folder.digest !== wanted.digest;
+  const entry = stale ? index?.get(name) : entryOf(name, world);
   if (index !== undefined && moving(entry)) return undefined;
-  // Two identities under one name: never edited in place.
-  if (entry?.state === 'READY' && stale) return 'unload';
+  if (entry?.state === 'READY' && stale) {
+    // Two identities under one name of ours: never edited in place. Under a literal one the newer comes in beside the older.
+    if (isOurName(name)) return 'unload';
+    return wanted.hashes.some((hash) => missing.has(hash)) ? 'pull' : 'renew';
+  }
   if (entry?.state === 'READY' && !held.warmed.has(name)) return 'warm';
   if (lastingFailure(name, world) !== undefined) return undefined;
   // Also for a model that is served: the cache must be able to bring it back.
   if (wanted.hashes.some((hash) => missing.has(hash))) return 'pull';
   if (index === undefined || entry?.state === 'READY') return undefined;
-  if (!folder?.intact) return 'stage';
-  return 'load';
+  if (!folder?.intact) return isOurName(name) || index.get(name)?.state !== 'READY' ? 'stage' : 'renew';
+  return needFault(name, world) ? undefined : 'load';
 }
 
 /** Triton's reason why it cannot load just this model; it would say the same again. */
 export function lastingFailure(name: string, world: SyncWorld): string | undefined {
   if (!world.folders.get(name)?.current || world.held.untried.has(name)) return undefined;
-  return failureReason(world.index?.get(name));
+  return failureReason(entryOf(name, world));
 }
 
 function nextAway(name: string, world: SyncWorld): ActionKind | undefined {
   // Without Triton's word a folder may belong to a model in service.
   if (world.index === undefined) return undefined;
   const entry = world.index.get(name);
-  if (moving(entry)) return undefined;
+  if (moving(entry) || neededBy(name, world)) return undefined;
   if (entry?.state === 'READY') return 'unload';
   return world.folders.has(name) ? 'remove' : undefined;
 }

@@ -75,8 +75,8 @@ export class SyncReconciler {
     const models = new Map(Object.entries(desired.models));
     const wanted = new Map<string, Wanted>();
     for (const [name, model] of models) {
-      const { digest, measure } = model;
-      wanted.set(name, { digest, hashes: ownFiles(model).map(({ sha256 }) => sha256), measure });
+      const { digest, measure, needs } = model;
+      wanted.set(name, { digest, hashes: ownFiles(model).map(({ sha256 }) => sha256), measure, needs });
     }
     this.ledger.noteDesired(models);
     this.desired = { models, wanted, removalsAllowed: desired.removalsAllowed };
@@ -97,6 +97,12 @@ export class SyncReconciler {
       const model = this.desired.models.get(name);
       if (model) this.ledger.cured(name, model.digest, reason);
     }
+    this.wake();
+  }
+
+  /** They came in after all. */
+  forgiveStuck(names: readonly string[]): void {
+    for (const name of names) this.ledger.forgive(name);
     this.wake();
   }
 
@@ -213,8 +219,8 @@ export class SyncReconciler {
   /** False: it has come out that there is nothing to begin with, and the ledger knows why. */
   private begin({ kind, model: name }: Action, desired: DesiredMap): boolean {
     const model = desired.models.get(name);
-    const config = model && kind === 'stage' ? this.configOf(name, model) : undefined;
-    if (kind === 'stage' && config === undefined) return false;
+    const config = model && (kind === 'stage' || kind === 'renew') ? this.configOf(name, model) : undefined;
+    if ((kind === 'stage' || kind === 'renew') && config === undefined) return false;
     this.queues.begin({ kind, name, model, config });
     return true;
   }
