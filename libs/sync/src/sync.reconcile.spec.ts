@@ -381,6 +381,30 @@ describe('SyncReconciler', () => {
     expect(bench.triton.served(name!)).toBe('weights');
   });
 
+  it.each(['corrupt', 'w3ights'])('a file that changes under a load (to %s) is no word on the model', async (now) => {
+    const [name] = desire(desiredModelOf(bench.store, 'weights'));
+    const { sha256 } = bench.models[name!]!.files[0]!;
+    const served = new Set<string | undefined>();
+    let spoiled = false;
+    bench.warmUp = {
+      warm: async () => {
+        served.add(bench.triton.served(name!));
+        return { outcome: 'ok' };
+      },
+    };
+    bench.triton.loadMs = 20;
+    bench.trace = (_model, step) => {
+      if (step !== 'load asked' || spoiled) return;
+      spoiled = true;
+      void rm(bench.cache.store.pathOf(sha256)); // the cache is in order again by itself
+      void writeFile(bench.at('repository', name!, '1/model.onnx'), now);
+    };
+    await bench.start();
+    await allReady([name!]);
+    expect(spoiled).toBe(true);
+    expect([...served]).toEqual(['weights']);
+  });
+
   it('gives up a pull that nobody wants any more', async () => {
     bench.store.intercept = ({ response }) => {
       response.writeHead(200, { 'content-length': 7 }).write('we');
