@@ -21,6 +21,10 @@ import { isOurName } from './sync.plan.ts';
 /** What a model folder says about itself: written last, so that a folder with it is whole. */
 export interface FolderMark {
   digest: string;
+  /** Number of the version folder that holds it; absent: 1. */
+  version?: number;
+  /** Names of the models that it needs. */
+  needs?: string[];
 }
 
 const markFile = 'perch.json';
@@ -88,8 +92,10 @@ export class RepositoryStore {
   }
 
   private async isLinked(name: string, model: DesiredModel): Promise<boolean> {
-    const files = ownFiles(model);
-    const whole = await Promise.all(files.map((file) => this.isFileIntact(join(this.pathOf(name), file.path), file)));
+    const { version = 1 } = (await this.markOf(name)) ?? {};
+    const whole = await Promise.all(
+      ownFiles(model).map((file) => this.isFileIntact(join(this.pathOf(name), inVersion(file.path, version)), file)),
+    );
     return whole.every(Boolean);
   }
 
@@ -106,13 +112,7 @@ export class RepositoryStore {
         { terminal: true },
       );
     const aside = this.asidePath(name);
-    await mkdir(join(aside, '1'), { recursive: true });
-    trace('folder made');
-    for (const file of ownFiles(model)) await this.place(aside, file);
-    trace('files linked');
-    await writeFile(join(aside, configFile), config);
-    await writeFile(join(aside, markFile), JSON.stringify({ digest: model.digest }));
-    trace('configuration written');
+    await this.build(aside, model, { config, mark: markFor(model, 1) }, trace);
     await this.clear(name);
     trace('old folder gone');
     await rename(aside, target);
@@ -120,9 +120,59 @@ export class RepositoryStore {
     trace('folder in place');
   }
 
+  /**
+   * Puts a newer model under a literal name beside the one that Triton serves: its version folder under the next number,
+   * in one rename, then what lies beside it, the mark last. The older version folder stays until `settle`.
+   */
+  async renew(name: string, model: DesiredModel, config: string, trace: (step: string) => void): Promise<void> {
+    const target = this.pathOf(name);
+    await mkdir(target, { recursive: true });
+    const version = Math.max(0, ...(await versionFolders(target))) + 1;
+    const aside = this.asidePath(name);
+    await this.build(aside, model, { config, mark: markFor(model, version) }, trace);
+    await rename(join(aside, '1'), join(target, String(version)));
+    trace('version in place');
+    for (const { path } of ownFiles(model)) {
+      const to = join(target, inVersion(path, version));
+      if (!path.startsWith('1/'))
+        await mkdir(dirname(to), { recursive: true }).then(() => rename(join(aside, path), to));
+      this.moveCopy(join(aside, path), to);
+    }
+    for (const file of [configFile, markFile]) await rename(join(aside, file), join(target, file));
+    trace('folder in place');
+    await rm(aside, { recursive: true, force: true });
+  }
+
+  /** Removes the version folders that the model's own has replaced. */
+  async settle(name: string): Promise<void> {
+    const mark = await this.markOf(name);
+    if (!mark?.version) return;
+    for (const version of await versionFolders(this.pathOf(name)))
+      if (version !== mark.version) {
+        const trash = this.asidePath(name);
+        await rename(join(this.pathOf(name), String(version)), trash);
+        await rm(trash, { recursive: true, force: true });
+      }
+  }
+
   /** Takes the folder out of the repository in one rename and then removes its files. Absent is fine. */
   async remove(name: string): Promise<void> {
     await this.clear(name);
+  }
+
+  private async build(
+    aside: string,
+    model: DesiredModel,
+    { config, mark }: { config: string; mark: FolderMark },
+    trace: (step: string) => void,
+  ): Promise<void> {
+    await mkdir(join(aside, '1'), { recursive: true });
+    trace('folder made');
+    for (const file of ownFiles(model)) await this.place(aside, file);
+    trace('files linked');
+    await writeFile(join(aside, configFile), config);
+    await writeFile(join(aside, markFile), JSON.stringify(mark));
+    trace('configuration written');
   }
 
   private pathOf(name: string): string {
@@ -192,10 +242,28 @@ export class RepositoryStore {
   }
 }
 
+/** The only version folder of a model that was staged whole is 1, and then the mark need not say so. */
+const markFor = ({ digest, needs }: DesiredModel, version: number): FolderMark => ({
+  digest,
+  ...(version === 1 ? {} : { version }),
+  ...(needs && needs.length > 0 ? { needs } : {}),
+});
+
+const inVersion = (path: string, version: number): string =>
+  path.startsWith('1/') ? `${version}/${path.slice(2)}` : path;
+
+async function versionFolders(folder: string): Promise<number[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return entries
+    .filter((entry) => entry.isDirectory() && /^[1-9]\d*$/.test(entry.name))
+    .map(({ name }) => Number(name));
+}
+
 async function readMark(path: string): Promise<FolderMark | null> {
   try {
-    const { digest } = JSON.parse(await readFile(path, 'utf8')) as { digest?: unknown };
-    return typeof digest === 'string' ? { digest } : null;
+    const { digest, version, needs } = JSON.parse(await readFile(path, 'utf8')) as Partial<FolderMark>;
+    if (typeof digest !== 'string') return null;
+    return { digest, ...(version === undefined ? {} : { version }), ...(needs === undefined ? {} : { needs }) };
   } catch {
     return null; // cut short by a crash of the machine, or not ours
   }

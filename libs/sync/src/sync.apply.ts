@@ -1,10 +1,11 @@
 import { AppError, type DesiredModel, type TensorSpec } from '@perch/contracts';
 import { TritonFault } from '@perch/triton/control';
 import type { BlobCache } from './blob.cache.ts';
+import { newestFailure } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import { Slots } from './slots.ts';
 import { indexByName, type SyncTriton } from './sync.observe.ts';
-import { type ActionKind, failureReason } from './sync.plan.ts';
+import type { ActionKind } from './sync.plan.ts';
 import type { WarmUpOutcome } from './warm-up.client.ts';
 
 /** What a served model says about itself. */
@@ -78,6 +79,8 @@ export class SyncApply {
         return void (await this.pull(task));
       case 'stage':
         return void (await this.stage(task));
+      case 'renew':
+        return void (await this.stage(task));
       case 'load':
         return void (await this.load(task));
       case 'warm':
@@ -106,7 +109,9 @@ export class SyncApply {
       if (!(await this.parts.cache.store.verify(file))) return;
     }
     this.step(task, 'verified');
-    await this.parts.repository.stage(task.name, model, task.config!, (step) => this.step(task, step));
+    const trace = (step: string) => this.step(task, step);
+    if (task.kind === 'renew') await this.parts.repository.renew(task.name, model, task.config!, trace);
+    else await this.parts.repository.stage(task.name, model, task.config!, trace);
   }
 
   private async load(task: Task): Promise<void> {
@@ -140,7 +145,7 @@ export class SyncApply {
       .triton()
       .index()
       .catch(() => []);
-    return failureReason(indexByName(entries).get(name));
+    return newestFailure(indexByName(entries).get(name));
   }
 
   private async warm(task: Task): Promise<ModelFacts> {
@@ -150,6 +155,7 @@ export class SyncApply {
     const inputs = metadata.inputs.map((input) => (optional.has(input.name) ? { ...input, optional: true } : input));
     await this.parts.warmUp.warm(task.name, inputs, task.signal);
     this.step(task, 'warmed');
+    await this.parts.repository.settle(task.name);
     return { inputs, outputs: metadata.outputs, maxBatchSize: config.max_batch_size ?? 0 };
   }
 }
