@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import type { OwnPostgres } from './own-postgres.ts';
 import type { ModelServer } from './real-triton.ts';
 import type { Program } from './stack.ts';
@@ -52,18 +52,23 @@ const alive = (pid: number): boolean => {
   }
 };
 
-/** Python models run in children of Triton, which outlive a SIGKILL of it; where a container ends, they end too. */
-async function childrenOf(pid: number): Promise<{ pid: number; region: string | undefined }[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
-  return Promise.all(
-    text
-      .split(' ')
-      .filter(Boolean)
-      .map(async (child) => {
-        const words = (await readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')).split('\0');
-        return { pid: Number(child), region: words.find((word) => /^triton_\w+_shm_region_/.test(word)) };
-      }),
-  );
+/**
+ * Python models run in children of Triton that outlive a SIGKILL of it and keep its open connections, so that clients
+ * would wait on a dead server; where a container ends, they end too. Each names its parent among its arguments.
+ */
+async function endChildrenOf(pid: number): Promise<void> {
+  for (const entry of await readdir('/proc')) {
+    if (!/^[0-9]+$/.test(entry)) continue;
+    const words = (await readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')).split('\0');
+    if (!words[0]?.endsWith('triton_python_backend_stub') || !words.includes(String(pid))) continue;
+    try {
+      process.kill(Number(entry), 'SIGKILL');
+    } catch {
+      // ended by itself meanwhile
+    }
+    const region = words.find((word) => /^triton_\w+_shm_region_/.test(word));
+    if (region) await rm(`/dev/shm/${region}`, { force: true });
+  }
 }
 
 /** A model server that is started again by itself a second after it ended, as a platform would, unless it was killed here. */
@@ -73,14 +78,13 @@ export class TritonPart implements Part {
   ownEnds = 0;
   private wanted = true;
   private starting: Promise<void> | undefined;
-  private children: Awaited<ReturnType<typeof childrenOf>> = [];
   private readonly watch: NodeJS.Timeout;
 
   constructor(
     readonly name: string,
     readonly server: ModelServer,
   ) {
-    this.watch = setInterval(() => void this.look(), 500);
+    this.watch = setInterval(() => void this.look(), 100);
   }
 
   get running(): boolean {
@@ -90,7 +94,9 @@ export class TritonPart implements Part {
   async kill(): Promise<void> {
     this.wanted = false;
     await this.starting?.catch(() => undefined);
-    await this.sweep(async () => void (await this.server.stop('SIGKILL')));
+    const { pid } = this.server;
+    await this.server.stop('SIGKILL');
+    await endChildrenOf(pid);
   }
 
   async start(): Promise<void> {
@@ -114,29 +120,16 @@ export class TritonPart implements Part {
     this.wanted = false;
     this.thaw();
     await this.starting?.catch(() => undefined);
-    await this.sweep(() => this.server.remove());
+    const { pid } = this.server;
+    await this.server.remove();
+    await endChildrenOf(pid);
   }
 
   private async look(): Promise<void> {
-    if (this.running) {
-      this.children = await childrenOf(this.server.pid);
-      return;
-    }
-    if (!this.wanted || this.starting) return;
+    if (this.running || !this.wanted || this.starting) return;
     this.ownEnds += 1;
-    await this.sweep(async () => undefined);
+    await endChildrenOf(this.server.pid);
     await this.start().catch(() => undefined); // looked at again
-  }
-
-  private async sweep(end: () => Promise<void>): Promise<void> {
-    const children = this.running ? await childrenOf(this.server.pid) : this.children;
-    await end();
-    for (const { pid, region } of children) {
-      const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-      if (words.includes('triton_python_backend_stub')) process.kill(pid, 'SIGKILL');
-      if (region) await rm(`/dev/shm/${region}`, { force: true });
-    }
-    this.children = [];
   }
 }
 
