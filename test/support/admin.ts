@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Endpoint, EndpointSpecInput, Server, Version, VersionUpload } from '@perch/contracts';
+import type { CreateVersion, Endpoint, EndpointSpecInput, Server, Version, VersionUpload } from '@perch/contracts';
 
 export interface Answer<T> {
   status: number;
@@ -55,7 +55,7 @@ export class Admin {
   async upload(
     model: string,
     files: Record<string, Uint8Array>,
-    options: { publish?: boolean; tags?: string[] } = {},
+    options: { publish?: boolean; tags?: string[]; uses?: CreateVersion['uses'] } = {},
   ): Promise<Version> {
     const listed = Object.entries(files).map(([path, bytes]) => ({
       path,
@@ -65,6 +65,7 @@ export class Admin {
     const created = await this.must<VersionUpload>('POST', `/models/${model}/versions`, {
       files: listed,
       tags: options.tags,
+      uses: options.uses,
     });
     for (const blob of created.missing) {
       const file = listed.find((entry) => entry.sha256 === blob.sha256)!;

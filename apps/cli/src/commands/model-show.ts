@@ -1,7 +1,8 @@
-import type { Model, Version } from '@perch/contracts';
+import { type Model, plainUses, type Version } from '@perch/contracts';
 import { formatAge, formatBytes } from '../duration.ts';
 import { factsText, type Shown, shownFacts, tableText } from '../output.ts';
 import { parseReference, versionText } from '../reference.ts';
+import { useText } from '../upload/uses.plan.ts';
 import type { Run } from '../verb.ts';
 import { findVersion } from '../version.source.ts';
 
@@ -48,6 +49,7 @@ function shownVersion(version: Version): Shown {
     ['description', version.description],
     ...Object.entries(version.metadata).map(([key, value]) => [`metadata ${key}`, value] as const),
     ...Object.entries(version.lineage).map(([key, value]) => [`lineage ${key}`, value] as const),
+    ...Object.entries(plainUses(version.uses)).map(([name, use]) => ['uses', useText(name, use)] as const),
     ['inputs', signatureText(version.signature?.inputs)],
     ['outputs', signatureText(version.signature?.outputs)],
     ['manifest', version.manifestDigest],

@@ -6,6 +6,7 @@ import type { Invocation } from '../invocation.ts';
 import { type Shown, said } from '../output.ts';
 import { type ModelReference, parseModel, versionText } from '../reference.ts';
 import { findFiles } from '../upload/manifest.source.ts';
+import { usesOf } from '../upload/uses.plan.ts';
 import { type Uploaded, uploadVersion, versionsPath } from '../upload/version.apply.ts';
 import type { Options, Run } from '../verb.ts';
 import { versionPath } from '../version.source.ts';
@@ -55,7 +56,8 @@ async function fromUrl(client: AdminClient, model: ModelReference, options: Opti
       'invalid',
       `--url: wants http(s)://… or s3://…, got "${options['url']}"; download it and give its path`,
     );
-  const body = { url: options['url'], path: options['as'], sha256: options['sha256'], ...wishOf(options) };
+  const uses = usesOf(options['uses']);
+  const body = { url: options['url'], path: options['as'], sha256: options['sha256'], uses, ...wishOf(options) };
   const version = await client.call<Version>(`${versionsPath(model)}/from-url`, {
     method: 'POST',
     body,
@@ -74,7 +76,9 @@ async function fromDisk(
   const { files, skipped } = await findFiles(path, options['as']);
   if (skipped.length > 0) invocation.note(`note: left out: ${[...new Set(skipped)].join(', ')}`);
   const progress = invocation.output === 'table';
-  return uploadVersion(client, { model, files, always: options['newVersion'] === true, progress, ...wishOf(options) });
+  const uses = usesOf(options['uses']);
+  const always = options['newVersion'] === true;
+  return uploadVersion(client, { model, files, always, progress, uses, ...wishOf(options) });
 }
 
 /** Tags and facts of this call where the version is not new, then publishing and waiting, then the sentence. */

@@ -20,6 +20,11 @@ function uploading(command: Command): void {
     .option('--tag <tag>', 'may be repeated', many)
     .option('--framework <name>', 'onnx, tensorrt, pytorch, tensorflow, openvino, python, ensemble, custom')
     .option('--publish', 'publish it when it is complete')
+    .option(
+      '--uses <name=model>',
+      'a model that its code calls: scorer=nlp/scorer[:3][,as=parameter]; may be repeated',
+      many,
+    )
     .option('--new-version', 'make a new version even when the newest one holds the same bytes');
   describing(command);
 }

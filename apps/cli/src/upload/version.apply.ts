@@ -1,5 +1,13 @@
 import { availableParallelism } from 'node:os';
-import { AppError, type CreateVersion, manifestDigest, type Version, type VersionUpload } from '@perch/contracts';
+import {
+  AppError,
+  type CreateVersion,
+  canonicalJson,
+  manifestDigest,
+  plainUses,
+  type Version,
+  type VersionUpload,
+} from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
 import { startProgress } from '../progress.ts';
 import type { ModelReference } from '../reference.ts';
@@ -12,6 +20,8 @@ export interface UploadWish extends Omit<CreateVersion, 'files'> {
   files: readonly FoundFile[];
   /** Make a new version even where the newest one holds the same bytes. */
   always: boolean;
+  /** Any version of these bytes will do, not the newest alone: what is there in its order already is not sent again. */
+  anywhere?: boolean;
   /** Show progress on a terminal. */
   progress: boolean;
 }
@@ -53,19 +63,24 @@ async function findSame(client: AdminClient, wish: UploadWish, digest: string): 
     throw error;
   });
   const newestFirst = versions.sort((a, b) => b.number - a.number);
-  const cut = newestFirst.find(({ state, manifestDigest }) => state === 'uploading' && manifestDigest === digest);
+  const uses = canonicalJson(plainUses(wish.uses));
+  const isSame = (version: Version) =>
+    version.manifestDigest === digest && canonicalJson(plainUses(version.uses)) === uses;
+  const cut = newestFirst.find((version) => version.state === 'uploading' && isSame(version));
   if (cut) return cut;
-  const newest = newestFirst.find(({ state }) => state !== 'uploading');
-  const reusable = newest?.manifestDigest === digest && newest.state !== 'archived';
-  return reusable && !wish.always ? newest : undefined;
+  const whole = newestFirst.filter(({ state }) => state !== 'uploading');
+  const reusable = (wish.anywhere ? whole : whole.slice(0, 1)).filter(
+    (version) => isSame(version) && version.state !== 'archived',
+  );
+  return wish.always ? undefined : reusable[0];
 }
 
 const resume = (client: AdminClient, { project, name, number }: Version): Promise<VersionUpload> =>
   client.call(`${versionsPath({ project, name })}/${number}/uploads`, { method: 'POST' });
 
 function create(client: AdminClient, wish: UploadWish, files: readonly HashedFile[]): Promise<VersionUpload> {
-  const { framework, tags, description, metadata, lineage } = wish;
-  const body: CreateVersion = { files: manifestOf(files), framework, tags, description, metadata, lineage };
+  const { framework, tags, description, metadata, lineage, uses } = wish;
+  const body: CreateVersion = { files: manifestOf(files), framework, tags, description, metadata, lineage, uses };
   return client.call(versionsPath(wish.model), { method: 'POST', body, timeoutMs: 120_000 });
 }
 
