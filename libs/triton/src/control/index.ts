@@ -18,6 +18,8 @@ export {
   type Duration,
   type IndexEntry,
   type IndexState,
+  type InlineModel,
+  type LoadOptions,
   type ModelMetadata,
   type ModelStatistics,
   type ServerMetadata,

@@ -1,5 +1,13 @@
 import type { DataType, TensorSpec } from '@perch/contracts';
-import { callUnary, grpcFault, openChannel, plainOf, serviceMethods, TritonFault } from '../wire/index.ts';
+import {
+  callUnary,
+  grpcFault,
+  openChannel,
+  plainOf,
+  restrictedMetadata,
+  serviceMethods,
+  TritonFault,
+} from '../wire/index.ts';
 import type { ModelConfig } from './model-config.ts';
 
 export interface TritonControlOptions {
@@ -9,6 +17,8 @@ export interface TritonControlOptions {
   timeoutMs?: number;
   /** Deadline of a load that names none; a load lasts as long as the model's start. */
   loadTimeoutMs?: number;
+  /** What restricted protocols want with every call: key and value as the server was started with. */
+  headers?: Readonly<Record<string, string>>;
   /** Told after every call, for a metric: the call's name, `ok` or the kind of fault, and how long it took. */
   onCall?: (call: string, outcome: string, durationMs: number) => void;
 }
@@ -16,6 +26,16 @@ export interface TritonControlOptions {
 export interface CallOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
+}
+
+/** A model that comes with the request instead of lying in the repository. */
+export interface InlineModel {
+  config: ModelConfig;
+  /** By path below the model's folder: `1/model.onnx`. */
+  files: ReadonlyMap<string, Uint8Array>;
+}
+export interface LoadOptions extends CallOptions {
+  inline?: InlineModel;
 }
 
 export interface ServerMetadata {
@@ -72,7 +92,7 @@ export interface TritonControl {
   serverMetadata(options?: CallOptions): Promise<ServerMetadata>;
   index(options?: CallOptions): Promise<IndexEntry[]>;
   /** Resolves when every version is ready; the deadline ends the call, not the load. */
-  load(name: string, options?: CallOptions): Promise<void>;
+  load(name: string, options?: LoadOptions): Promise<void>;
   /** Resolves at once; accepted requests are finished after it. */
   unload(name: string, options?: CallOptions): Promise<void>;
   modelReady(name: string, options?: CallOptions): Promise<boolean>;
@@ -125,9 +145,15 @@ const statisticsOf = (stats: Plain): ModelStatistics => {
   };
 };
 
+const inlineParameters = ({ config, files }: InlineModel) => ({
+  config: { string_param: JSON.stringify(config) },
+  ...Object.fromEntries([...files].map(([path, bytes]) => [`file:${path}`, { bytes_param: bytes }])),
+});
+
 export function createTritonControl(options: TritonControlOptions): TritonControl {
-  const { grpc, timeoutMs = 5_000, loadTimeoutMs = 120_000, onCall } = options;
+  const { grpc, timeoutMs = 5_000, loadTimeoutMs = 120_000, headers = {}, onCall } = options;
   const channel = openChannel(grpc);
+  const metadata = restrictedMetadata(headers);
 
   async function call(method: string, request: object, of: string, at: CallOptions | undefined, limitMs = timeoutMs) {
     const started = performance.now();
@@ -135,6 +161,7 @@ export function createTritonControl(options: TritonControlOptions): TritonContro
       const answer = await callUnary(channel, serviceMethods[method]!, request, {
         timeoutMs: at?.timeoutMs ?? limitMs,
         signal: at?.signal,
+        metadata,
       });
       onCall?.(method, 'ok', performance.now() - started);
       return plainOf(answer.$type, answer) as Plain;
@@ -163,7 +190,8 @@ export function createTritonControl(options: TritonControlOptions): TritonContro
       }));
     },
     async load(name, at) {
-      await call('RepositoryModelLoad', { model_name: name }, ofModel(name), at, loadTimeoutMs);
+      const request = { model_name: name, ...(at?.inline ? { parameters: inlineParameters(at.inline) } : {}) };
+      await call('RepositoryModelLoad', request, ofModel(name), at, loadTimeoutMs);
     },
     async unload(name, at) {
       await call('RepositoryModelUnload', { model_name: name }, ofModel(name), at);

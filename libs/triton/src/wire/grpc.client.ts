@@ -63,6 +63,13 @@ export const channelOptions: grpc.ChannelOptions = {
 export const openChannel = (address: string, options: grpc.ChannelOptions = {}): grpc.Client =>
   new grpc.Client(address, grpc.credentials.createInsecure(), { ...channelOptions, ...options });
 
+/** What a server started with `--grpc-restricted-protocol` wants to see. */
+export function restrictedMetadata(headers: Readonly<Record<string, string>>): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  for (const [key, value] of Object.entries(headers)) metadata.set(`triton-grpc-protocol-${key}`, value);
+  return metadata;
+}
+
 export interface UnaryOptions {
   /** Milliseconds from now. */
   timeoutMs: number;

@@ -6,6 +6,7 @@ export {
   inferMethod,
   type Method,
   openChannel,
+  restrictedMetadata,
   serviceMethods,
   type UnaryOptions,
 } from './grpc.client.ts';
