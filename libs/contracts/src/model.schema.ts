@@ -31,18 +31,24 @@ export const usesName = z
 const modelPath = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'a used model is project/model');
+const usedModel = z.union(
+  [
+    modelPath,
+    z.strictObject({
+      model: modelPath,
+      version: z.number().int().min(1).optional(),
+      as: z.enum(['literal', 'parameter']).default('literal'),
+    }),
+  ],
+  { error: 'a used model is project/model, or {model, version, as} with as literal or parameter' },
+);
 export const versionUses = z
-  .record(
-    usesName,
-    z.union([
-      modelPath,
-      z.strictObject({
-        model: modelPath,
-        version: z.number().int().min(1).optional(),
-        as: z.enum(['literal', 'parameter']).default('literal'),
-      }),
-    ]),
-  )
+  .record(z.string(), usedModel)
+  .superRefine((uses, ctx) => {
+    for (const name of Object.keys(uses))
+      for (const { message } of usesName.safeParse(name).error?.issues ?? [])
+        ctx.addIssue({ code: 'custom', path: [name], message });
+  })
   .meta({ id: 'VersionUses' });
 export type VersionUses = z.infer<typeof versionUses>;
 

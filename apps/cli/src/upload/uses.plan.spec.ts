@@ -23,8 +23,8 @@ describe('--uses', () => {
 
   it.each([
     [['scorer'], 'wants name=project/model'],
-    [['scorer=scorer'], 'project/model'],
-    [['scorer=a/b,as=something'], 'as'],
+    [['scorer=scorer'], 'a used model is project/model'],
+    [['scorer=a/b,as=something'], 'with as literal or parameter'],
     [['a b=nlp/x'], 'a used name'],
     [['scorer-v1-0123456789ab=nlp/x'], 'must not look like one that Perch gives'],
     [['x=nlp/a', 'x=nlp/b'], 'x is given twice'],
