@@ -12,6 +12,8 @@ import {
   patchSections,
   plainUses,
   type RoutingTable,
+  type ServerFacts,
+  type ServerUsage,
   sha256Hex,
 } from '@perch/contracts';
 import {
@@ -302,6 +304,14 @@ export class FakeAgent {
   /** Triton models (by prefix) that do not load, with Triton's words; or that take their time ('loading'). */
   readonly behaviour = new Map<string, string>();
   tritonLive = true;
+  /** It was told to end. */
+  leaving = false;
+  /** What its machine is; undefined: it does not say. */
+  facts: ServerFacts | undefined;
+  usage: ServerUsage | undefined;
+  /** What a model (by prefix) is measured to take. */
+  readonly sizes = new Map<string, number>();
+  bootId = 'b1';
   /** Called with the models that are about to be unloaded. */
   beforeUnload: (names: string[]) => void = () => undefined;
 
@@ -343,15 +353,19 @@ export class FakeAgent {
       const before = this.held.get(name);
       if (before?.state !== state)
         this.held.set(name, { state, reason: state === 'failed' ? said! : null, since: new Date().toISOString() });
+      const size = [...this.sizes].find(([prefix]) => name.startsWith(prefix))?.[1];
+      if (size !== undefined && this.desired[name]?.measure && state === 'ready')
+        this.held.set(name, { ...this.held.get(name)!, memory: { ramBytes: size, gpuBytes: {} } });
     }
     const going = this.confirmed ? [...this.held.keys()].filter((name) => !(name in this.desired)) : [];
     if (going.length > 0) this.beforeUnload(going);
     for (const name of going) this.held.delete(name);
   }
 
-  async report(): Promise<void> {
-    await this.world.get(ServerService).observed(this.id, {
-      bootId: 'b1',
+  async report(): Promise<{ needReport: boolean; drained?: boolean }> {
+    const { facts, usage, leaving } = this;
+    return this.world.get(ServerService).observed(this.id, {
+      bootId: this.bootId,
       hash: randomUUID(),
       observed: {
         lineage: this.lineage,
@@ -360,6 +374,9 @@ export class FakeAgent {
         triton: { live: this.tritonLive, ready: this.tritonLive, name: 'triton', version: '2.51.0', gpus: 0 },
         models: this.tritonLive ? Object.fromEntries(this.held) : {},
         disk: { freeBytes: 1, cacheBytes: 1 },
+        ...(facts ? { facts } : {}),
+        ...(usage ? { usage } : {}),
+        ...(leaving ? { leaving } : {}),
       },
     });
   }

@@ -93,6 +93,27 @@ export {
   shownMessage,
 } from './error.ts';
 export {
+  type ExternalMode,
+  type ExternalView,
+  externalMode,
+  modelSource,
+  type RegisterServer,
+  registerServer,
+  sourceModelName,
+} from './external.schema.ts';
+export {
+  type DrainServer,
+  drainServer,
+  type Pool,
+  pool,
+  type ServerDetail,
+  type ServerModel,
+  serverDetail,
+  serverModel,
+  type UndrainServer,
+  undrainServer,
+} from './fleet.schema.ts';
+export {
   type CollectGarbage,
   collectGarbage,
   type DeletedModel,
@@ -235,10 +256,12 @@ export {
   type Enrolled,
   enrol,
   enrolled,
+  type ObservedAnswer,
   type ObservedModel,
   type ObservedReport,
   type ObservedServer,
   type ObservedState,
+  observedAnswer,
   observedModel,
   observedReport,
   observedServer,

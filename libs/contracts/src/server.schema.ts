@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { documentAnswer, documentHead } from './document.schema.ts';
 import { resolvedEngine } from './engine.schema.ts';
+import { externalView } from './external.schema.ts';
 import { pathFault } from './manifest.schema.ts';
 import { poolName, sha256 } from './names.schema.ts';
 import { tensorSpec } from './tensor.schema.ts';
@@ -165,7 +166,11 @@ export const server = z
     live: z.boolean(),
     lastSeenAt: z.string().nullable(),
     desiredRevision: z.number().int(),
+    /** New with every start of its agent; null: it has not reported yet. */
+    bootId: z.string().nullable().optional(),
     observed: observedServer.nullable(),
+    /** It runs without an agent. Absent: it has one. */
+    external: externalView.optional(),
     /** Not in service by a person's word, or by its own (`system`). `drained`: it serves nothing and gets no request. */
     drain: z
       .object({

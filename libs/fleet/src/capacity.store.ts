@@ -13,6 +13,10 @@ const heldModels = `
   select n.server_id, n.triton_model from placement_needs n join placements p using (deployment_id, server_id)
   where n.server_id = any($1) and p.state <> 'released'`;
 
+const plannedServers = `
+  select s.id, s.name, s.pool, s.presence, s.device, s.facts, s.usage, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
+  from servers s left join server_drains d on d.server_id = s.id left join server_loads l on l.server_id = s.id`;
+
 /** What servers have room for and what models take. The only SQL for loads, measured memory and variants that failed. */
 @Injectable()
 export class CapacityStore {
@@ -22,13 +26,27 @@ export class CapacityStore {
 
   /** Servers of a pool that placements may use or keep: all but lost ones. */
   async ofPool(tx: Tx, pool: string): Promise<PlannedServer[]> {
-    const rows = await tx.query(
-      `select s.id, s.name, s.presence, s.device, s.facts, s.usage, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
-       from servers s left join server_drains d on d.server_id = s.id left join server_loads l on l.server_id = s.id
-       where s.pool = $1 and s.presence <> 'lost' order by s.id`,
-      [pool],
+    return (await tx.query(`${plannedServers} where s.pool = $1 and s.presence <> 'lost' order by s.id`, [pool])).map(
+      toPlanned,
     );
-    return rows.map(toPlanned);
+  }
+
+  /** Every server that is not lost, or the one named, with its pool. */
+  async all(tx: Tx, id: string | null = null): Promise<(PlannedServer & { pool: string })[]> {
+    const rows = await tx.query(
+      `${plannedServers} where s.id = $1 or ($1::uuid is null and s.presence <> 'lost') order by s.id`,
+      [id],
+    );
+    return rows.map((row: { pool: string }) => ({ ...toPlanned(row), pool: row.pool }));
+  }
+
+  /** How many endpoints have something placed, by pool. */
+  async endpointsByPool(tx: Tx): Promise<Map<string, number>> {
+    const rows: { pool: string; endpoints: number }[] = await tx.query(
+      `select s.pool, count(distinct p.endpoint)::integer as endpoints from placements p join servers s on s.id = p.server_id
+       where p.state <> 'released' group by s.pool`,
+    );
+    return new Map(rows.map(({ pool, endpoints }) => [pool, endpoints]));
   }
 
   /** What is known of these models (variants and all they need) on the servers of a pool. */
@@ -116,6 +134,13 @@ export class CapacityStore {
   /** The server is another one now (other software, or a person looked after it): what failed there may be tried again. */
   async forgetFailures(tx: Tx, server: string): Promise<void> {
     await tx.query('delete from variant_failures where server_id = $1', [server]);
+  }
+
+  async failuresOn(tx: Tx, server: string): Promise<{ tritonModel: string; reason: string }[]> {
+    return tx.query(
+      'select triton_model as "tritonModel", reason from variant_failures where server_id = $1 order by 1',
+      [server],
+    );
   }
 
   /** Why variants failed for good before others took their place, by `<server> <triton model>`. */

@@ -48,11 +48,15 @@ export class DrainService {
     });
   }
 
-  /** An agent that was told to end drains its server; when it reports without that again, it is back. */
-  async followLeaving(tx: Tx, id: string, drainedBy: string | null, leaving: boolean): Promise<void> {
-    if (leaving && drainedBy === null) await this.begin(tx, systemActor, await this.find(tx, id), leavingReason, false);
-    if (!leaving && drainedBy === systemActor.name)
-      await this.end(tx, systemActor, await this.find(tx, id), 'its agent is back');
+  /** An agent that was told to end drains its server; when it reports without that again, it is back. Answers who drains it now. */
+  async followLeaving(tx: Tx, id: string, drainedBy: string | null, leaving: boolean): Promise<string | null> {
+    if (leaving && drainedBy === null) {
+      await this.begin(tx, systemActor, await this.find(tx, id), leavingReason, false);
+      return systemActor.name;
+    }
+    if (leaving || drainedBy !== systemActor.name) return drainedBy;
+    await this.end(tx, systemActor, await this.find(tx, id), 'its agent is back');
+    return null;
   }
 
   private async begin(

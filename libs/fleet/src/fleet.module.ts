@@ -6,6 +6,7 @@ import { DocumentStore } from './document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { EnrolmentService } from './enrolment.service.ts';
 import { FleetStore } from './fleet.store.ts';
+import { FleetViewService } from './fleet-view.service.ts';
 import { HeldStore } from './held.store.ts';
 import { Installation } from './installation.service.ts';
 import { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
@@ -16,6 +17,7 @@ import { RouterStatsService } from './router-stats.service.ts';
 import { RouterStatsStore } from './router-stats.store.ts';
 import { ServerService } from './server.service.ts';
 import { ServerStore } from './server.store.ts';
+import { ServerModelStore } from './server-model.store.ts';
 import { SightStore } from './sight.store.ts';
 import { SweepReconcile } from './sweep.reconcile.ts';
 
@@ -27,6 +29,7 @@ const parts = [
   DrainService,
   EnrolmentService,
   FleetStore,
+  FleetViewService,
   HeldStore,
   Installation,
   PlacementStore,
@@ -34,6 +37,7 @@ const parts = [
   RouterStatsService,
   RouterStatsStore,
   RouterStore,
+  ServerModelStore,
   ServerService,
   ServerStore,
   SightStore,

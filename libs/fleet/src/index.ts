@@ -7,6 +7,8 @@ export { type DrainOptions, DrainService } from './drain.service.ts';
 export { EnrolmentService } from './enrolment.service.ts';
 export { FleetModule } from './fleet.module.ts';
 export { FleetStore } from './fleet.store.ts';
+export { fleetGarbage } from './fleet-garbage.ts';
+export { FleetViewService } from './fleet-view.service.ts';
 export { Installation, type InstallationState } from './installation.service.ts';
 export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
 export type { Memory } from './memory.plan.ts';

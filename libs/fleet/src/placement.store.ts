@@ -74,7 +74,8 @@ export class PlacementStore {
   /** Models must be known before they are placed; equal names have equal bodies, so the first one stays. */
   async describeModel(tx: Tx, name: string, model: DesiredModel, declaredBytes: number | null = null): Promise<void> {
     await tx.query(
-      `insert into triton_models (name, digest, body, guess_bytes, on_gpu) values ($1, $2, $3, $4, $5) on conflict do nothing`,
+      `insert into triton_models (name, digest, body, guess_bytes, on_gpu) values ($1, $2, $3, $4, $5)
+       on conflict (name) do update set described_at = now() where triton_models.described_at < now() - interval '1 hour'`,
       [
         name,
         model.digest,

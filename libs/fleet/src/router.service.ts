@@ -96,7 +96,7 @@ export class RouterService {
   }
 
   private async wake(tx: Tx, endpoints: readonly string[]): Promise<void> {
-    for (const endpoint of [...new Set(endpoints)].sort()) await this.workStore.enqueue(tx, work.endpoint, endpoint);
+    await this.workStore.enqueueAll(tx, work.endpoint, endpoints);
   }
 
   /** Which of these hashes the table names as files of a version: a router may ask for no others. */

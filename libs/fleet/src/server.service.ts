@@ -79,9 +79,9 @@ export class ServerService {
     const touched = [...change.changed.map(({ name }) => name), ...change.gone];
     if (touched.length > 0) await this.wake(tx, await this.stores.placements.endpointsOn(tx, id, touched));
     await this.followFacts(tx, id, before, observed);
-    await this.draining.followLeaving(tx, id, before.drained_by, observed.leaving ?? false);
+    const drained_by = await this.draining.followLeaving(tx, id, before.drained_by, observed.leaving ?? false);
     await this.follow(tx, id, before, report);
-    return before;
+    return { ...before, drained_by };
   }
 
   private async learn(tx: Tx, id: string, { facts }: ObservedServer, measured: ObservedChange['measured']) {
@@ -113,7 +113,7 @@ export class ServerService {
   }
 
   private async wake(tx: Tx, endpoints: readonly string[]): Promise<void> {
-    for (const endpoint of endpoints) await this.workStore.enqueue(tx, work.endpoint, endpoint);
+    await this.workStore.enqueueAll(tx, work.endpoint, endpoints);
   }
 
   async list(): Promise<Server[]> {
@@ -129,6 +129,7 @@ export class ServerService {
       live: row.presence === 'live',
       lastSeenAt: row.last_seen_at.toISOString(),
       desiredRevision: Number(row.revision ?? 0),
+      bootId: row.boot_id,
       observed: row.observed,
       drain: drains.get(row.id) ?? null,
     }));
