@@ -35,6 +35,6 @@ export class FanOutReconcile {
   }
 
   private async wake(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.workStore.enqueue(null, work.endpoint, name);
+    await this.workStore.enqueueAll(null, work.endpoint, names);
   }
 }

@@ -5,6 +5,7 @@ import { LOGGER, type Logger } from '../logger.ts';
 import { type CounterMetric, type GaugeMetric, type HistogramMetric, Metrics } from '../metrics.ts';
 import { backoffMs, pause } from '../timing.ts';
 import { Wakeups } from './wakeup.source.ts';
+import { WorkLane } from './work.lane.ts';
 import { type Claim, WorkStore, workChannel } from './work.store.ts';
 
 /** `on-change`: look again when asked. `after`: look again by itself. A throw is tried again with back-off. */
@@ -14,7 +15,7 @@ export interface Loop {
   kind: string;
   /** Reads all state, compares, acts. The key says where to look, never what happened; doing it twice is harmless. */
   reconcile(key: string, signal: AbortSignal): Promise<Outcome>;
-  /** Every key there is: all are looked at on this timer, so that a lost wake-up costs time and nothing else. */
+  /** Every key there is, or the next part of them: a lost wake-up costs time and nothing else. */
   resync?: { everyMs: number; keys(): Promise<string[]> };
   /** Keys worked on at once in this process; default 4. */
   concurrency?: number;
@@ -27,8 +28,8 @@ const pollMs = 1_000;
 @Injectable()
 export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly loops: Loop[] = [];
+  private readonly lanes = new Map<string, WorkLane>();
   private readonly stopped = new AbortController();
-  private readonly wakers = new Map<string, () => void>();
   private running: Promise<void>[] = [];
   private away = false;
   private readonly runs: CounterMetric<'loop' | 'outcome'>;
@@ -54,44 +55,46 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
     this.loops.push(loop);
   }
 
+  /** What is registered here, for whoever shows how much waits. */
+  get kinds(): string[] {
+    return this.loops.map(({ kind }) => kind);
+  }
+
   onApplicationBootstrap(): void {
     if (this.loops.length === 0) return;
-    this.wakeups.on(workChannel, (kind) => {
-      for (const [name, wake] of this.wakers) if (kind === '*' || kind === name) wake();
-    });
     setMaxListeners(0, this.stopped.signal); // one a loop and one a pass, not a leak
-    this.running = this.loops.flatMap((loop) => [this.runLoop(loop), ...(loop.resync ? [this.runResync(loop)] : [])]);
+    for (const loop of this.loops)
+      this.lanes.set(
+        loop.kind,
+        new WorkLane({
+          atOnce: loop.concurrency ?? 4,
+          claim: (limit) => this.claim(loop, limit),
+          release: (claims) => this.work.release(claims),
+          keep: (claim) => this.work.renew(claim, leaseMs),
+          keepAfterMs: leaseMs / 3,
+          run: (claim) => this.runPass(loop, claim),
+        }),
+      );
+    this.wakeups.on(workChannel, (kind) => {
+      for (const [name, lane] of this.lanes) if (kind === '*' || kind === name) lane.wake();
+    });
+    const lanes = [...this.lanes.values()].map((lane) => lane.run(this.stopped.signal));
+    const resyncs = this.loops.flatMap((loop) => (loop.resync ? [this.runResync(loop)] : []));
+    this.running = [this.watchClock(), ...lanes, ...resyncs];
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped.abort();
-    for (const wake of this.wakers.values()) wake();
     await Promise.all(this.running);
   }
 
-  private async runLoop(loop: Loop): Promise<void> {
-    const active = new Set<Promise<void>>();
-    const limit = loop.concurrency ?? 4;
+  /** One look a second for all kinds together: what is due was not told, or somebody died over it. */
+  private async watchClock(): Promise<void> {
     while (!this.stopped.signal.aborted) {
-      const woken = this.nextWake(loop.kind);
-      const claims = active.size < limit ? await this.claim(loop, limit - active.size) : [];
-      for (const claim of claims) {
-        const pass = this.runPass(loop, claim).finally(() => active.delete(pass));
-        active.add(pass);
-      }
-      if (claims.length === 0)
-        await Promise.race([woken, pause(await this.waitMs(loop), this.stopped.signal), ...active]);
+      const due = await this.work.due(this.kinds).catch(() => new Map<string, number>());
+      for (const [kind, ms] of due) if (ms < pollMs) this.lanes.get(kind)?.wakeIn(ms);
+      await pause(pollMs, this.stopped.signal);
     }
-    await Promise.all(active);
-  }
-
-  private nextWake(kind: string): Promise<void> {
-    return new Promise((resolve) => this.wakers.set(kind, resolve));
-  }
-
-  private async waitMs(loop: Loop): Promise<number> {
-    const due = await this.work.nextDueMs([loop.kind]).catch(() => null);
-    return Math.max(10, Math.min(pollMs, due ?? pollMs));
   }
 
   private async claim(loop: Loop, limit: number): Promise<Claim[]> {
@@ -123,7 +126,8 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
     }, leaseMs / 3);
     try {
       const outcome = await loop.reconcile(claim.key, AbortSignal.any([lost.signal, this.stopped.signal]));
-      await this.work.finish(claim, outcome.again === 'after' ? outcome.ms : null);
+      const dueMs = await this.work.finish(claim, outcome.again === 'after' ? outcome.ms : null);
+      if (dueMs !== null) this.lanes.get(loop.kind)?.wakeIn(dueMs);
       this.runs.add({ loop: loop.kind, outcome: 'ok' });
       this.lastSuccess.set({ loop: loop.kind }, Date.now() / 1000);
     } catch (error) {
@@ -138,17 +142,19 @@ export class LoopRunner implements OnApplicationBootstrap, BeforeApplicationShut
     this.runs.add({ loop: loop.kind, outcome: errorCodeOf(error) });
     this.logger.warn('loop pass failed', { loop: loop.kind, key: claim.key, attempts: claim.attempts, error });
     const terminal = error instanceof AppError && error.terminal;
+    const retryMs = backoffMs(claim.attempts, 200, 30_000);
     const settled = terminal
       ? this.work.finish(claim, null)
-      : this.work.fail(claim, innerMessage(error), backoffMs(claim.attempts, 200, 30_000));
-    await settled.catch(() => undefined); // the database is away: the lease runs out and the key is claimed again
+      : this.work.fail(claim, innerMessage(error), retryMs).then(() => retryMs);
+    const dueMs = await settled.catch(() => null); // the database is away: the lease runs out and the key is claimed again
+    if (dueMs !== null) this.lanes.get(loop.kind)?.wakeIn(dueMs);
   }
 
   private async runResync(loop: Loop): Promise<void> {
     const resync = loop.resync!;
     while (!this.stopped.signal.aborted) {
       try {
-        for (const key of await resync.keys()) await this.work.enqueue(null, loop.kind, key);
+        await this.work.enqueueAll(null, loop.kind, await resync.keys());
       } catch (error) {
         this.sayAway(loop, error);
       }
