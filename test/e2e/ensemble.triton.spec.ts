@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Admin } from '../support/admin.ts';
+import { ConstantLoad } from '../support/load.ts';
+import { ensembleConfig, ensembleModel, pythonModel, scalePython } from '../support/python-models.ts';
+import { missingReason } from '../support/real-parts.ts';
+import { type ModelServer, startTriton } from '../support/real-triton.ts';
+import { Stack } from '../support/stack.ts';
+
+const input = { x: [[1, 2, 3, 4]] };
+const scaled = (body: unknown, factor: number) =>
+  JSON.stringify(body)
+    .replaceAll('.0', '')
+    .includes([1, 2, 3, 4].map((x) => x * factor).join(','));
+
+describe.skipIf(missingReason('triton'))('ensembles on the real Triton', () => {
+  let triton: ModelServer;
+  let stack: Stack;
+  let admin: Admin;
+  beforeAll(async () => {
+    triton = await startTriton();
+    stack = await Stack.start({ triton: { http: triton.http, grpc: triton.grpc, repository: triton.repository } });
+    admin = new Admin(stack);
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    await triton?.remove();
+  });
+
+  const heldModels = async () => Object.keys((await admin.servers())[0]?.observed?.models ?? {});
+
+  it('an update of an ensemble loses no request, and all of it goes when the endpoint goes', async () => {
+    await admin.upload('ens/chain', ensembleModel('chain', { first: 2, second: 5 }));
+    await admin.addEndpoint({ name: 'ens/chain', model: { project: 'ens', name: 'chain' } });
+    await admin.untilServed('ens/chain', 1, input, 60_000);
+    expect(scaled((await admin.serve('ens/chain', input)).body, 10)).toBe(true);
+    expect(await heldModels()).toHaveLength(3);
+
+    const load = new ConstantLoad(
+      `${stack.router.address}/serve/ens/chain`,
+      { authorization: `Bearer ${stack.adminKey}` },
+      JSON.stringify(input),
+      40,
+    ).start();
+    try {
+      await admin.upload('ens/chain', ensembleModel('chain', { first: 2, second: 7 }));
+      await admin.untilServed('ens/chain', 2, input, 60_000);
+    } finally {
+      await load.stop();
+    }
+    const bad = load.replies.filter(({ status }) => status !== 200);
+    expect(bad.slice(0, 3), bad.length > 0 ? await stack.logs() : '').toEqual([]);
+    const wrong = load.replies.filter(({ version, body }) => !scaled(JSON.parse(body), version === 1 ? 10 : 14));
+    expect(wrong.slice(0, 3)).toEqual([]);
+
+    await admin.must('DELETE', '/endpoints/ens%2Fchain');
+    await expect.poll(heldModels, { timeout: 60_000, interval: 200 }).toEqual([]);
+  });
+
+  it('steps into Perch models of their own through uses, and follows their updates', async () => {
+    await admin.upload('ens/scaler', pythonModel('scaler', scalePython(3)));
+    const config = new TextEncoder().encode(ensembleConfig('outer', ['inner', 'scaler']));
+    await admin.upload(
+      'ens/mixed',
+      {
+        'outer/config.pbtxt': config,
+        ...Object.fromEntries(
+          Object.entries(ensembleModel('x', { inner: 2 })).filter(([path]) => path.startsWith('inner/')),
+        ),
+      },
+      { uses: { scaler: 'ens/scaler' } },
+    );
+    await admin.addEndpoint({ name: 'ens/mixed', model: { project: 'ens', name: 'mixed' } });
+    await admin.untilServed('ens/mixed', 1, input, 60_000);
+    expect(scaled((await admin.serve('ens/mixed', input)).body, 6)).toBe(true);
+    await admin.upload('ens/scaler', pythonModel('scaler', scalePython(4)));
+    await expect
+      .poll(async () => scaled((await admin.serve('ens/mixed', input)).body, 8), { timeout: 60_000, interval: 100 })
+      .toBe(true);
+  });
+
+  it.each([
+    ['a step that nobody knows', { 'e/config.pbtxt': ensembleConfig('e', ['nope']) }, 'steps into nope'],
+    [
+      'ensembles in a circle',
+      { 'a/config.pbtxt': ensembleConfig('a', ['b']), 'b/config.pbtxt': ensembleConfig('b', ['a']) },
+      'in a circle: a -> b -> a',
+    ],
+    ['a text nobody can read', { 'e/config.pbtxt': 'platform: ensemble' }, 'e/config.pbtxt of the version'],
+  ])('%s fails the deployment with words that say so', async (_name, texts, words) => {
+    const model = `bad-${words.length}`;
+    const files = Object.fromEntries(
+      Object.entries(texts).map(([path, text]) => [path, new TextEncoder().encode(text)] as const),
+    );
+    await admin.upload(`ens/${model}`, files);
+    await admin.addEndpoint({ name: `ens/${model}`, model: { project: 'ens', name: model } });
+    await expect
+      .poll(async () => (await admin.endpoint(`ens/${model}`)).deployments.map(({ reason }) => reason).join(), {
+        timeout: 20_000,
+      })
+      .toContain(words);
+  });
+
+  it('a used model that is not published fails the deployment by its name, and its publishing heals it', async () => {
+    await admin.upload('ens/late', pythonModel('late', scalePython(9)), { publish: false });
+    const config = new TextEncoder().encode(ensembleConfig('front', ['late']));
+    await admin.upload('ens/front', { 'config.pbtxt': config }, { uses: { late: 'ens/late' } });
+    await admin.addEndpoint({ name: 'ens/front', model: { project: 'ens', name: 'front' } });
+    await expect
+      .poll(async () => (await admin.endpoint('ens/front')).deployments.map(({ reason }) => reason).join(), {
+        timeout: 20_000,
+      })
+      .toContain('uses ens/late (as late), of which no version is published');
+    await admin.must('POST', '/models/ens/late/versions/1/publish');
+    await admin.untilServed('ens/front', 1, input, 60_000);
+    expect(scaled((await admin.serve('ens/front', input)).body, 9)).toBe(true);
+  });
+});

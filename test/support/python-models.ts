@@ -1,0 +1,84 @@
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+const tensors = `input [ { name: "x" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]
+`;
+
+export const pythonConfig = (name: string, more = ''): string => `name: "${name}"
+backend: "python"
+${tensors}${more}`;
+
+/** `y = factor · x`, as a Python model: its folder in a version is what Triton's repository would have. */
+export const scalePython = (factor: number): string => `import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb.get_input_tensor_by_name(request, "x").as_numpy()
+            answers.append(pb.InferenceResponse([pb.Tensor("y", (x * ${factor}).astype(np.float32))]))
+        return answers
+`;
+
+/** Business-logic scripting: calls another model with the same input, and adds \`own\` to its answer. */
+export const callerPython = (called: string, own: number): string => `import json
+
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        parameters = json.loads(args["model_config"])["parameters"]
+        self.model = parameters.get("PERCH_MODEL_${called}", {"string_value": "${called}"})["string_value"]
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb.get_input_tensor_by_name(request, "x")
+            call = pb.InferenceRequest(model_name=self.model, requested_output_names=["y"], inputs=[x])
+            answer = call.exec()
+            if answer.has_error():
+                answers.append(pb.InferenceResponse(error=pb.TritonError(answer.error().message())))
+                continue
+            y = pb.get_output_tensor_by_name(answer, "y").as_numpy()
+            answers.append(pb.InferenceResponse([pb.Tensor("y", y + ${own})]))
+        return answers
+`;
+
+/** Files of a version that is one Python model. */
+export const pythonModel = (name: string, code: string): Record<string, Uint8Array> => ({
+  'config.pbtxt': bytes(pythonConfig(name)),
+  '1/model.py': bytes(code),
+});
+
+/** An ensemble that hands its input through the models in order. */
+export const ensembleConfig = (name: string, steps: readonly string[]): string => `name: "${name}"
+platform: "ensemble"
+${tensors}ensemble_scheduling {
+  step [
+${steps
+  .map(
+    (step, at) => `    {
+      model_name: "${step}"
+      model_version: -1
+      input_map { key: "x" value: "${at === 0 ? 'x' : `between_${at}`}" }
+      output_map { key: "y" value: "${at === steps.length - 1 ? 'y' : `between_${at + 1}`}" }
+    }`,
+  )
+  .join(',\n')}
+  ]
+}
+`;
+
+/** Files of a version that is an ensemble with the models it steps into, each multiplying by its factor. */
+export const ensembleModel = (name: string, factors: Readonly<Record<string, number>>): Record<string, Uint8Array> => ({
+  [`${name}/config.pbtxt`]: bytes(ensembleConfig(name, Object.keys(factors))),
+  ...Object.fromEntries(
+    Object.entries(factors).flatMap(([part, factor]) => [
+      [`${part}/config.pbtxt`, bytes(pythonConfig(part))],
+      [`${part}/1/model.py`, bytes(scalePython(factor))],
+    ]),
+  ),
+});
