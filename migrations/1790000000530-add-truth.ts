@@ -31,6 +31,7 @@ const up = [
   'alter table versions add column deleted_at timestamptz',
   `create index versions_deleted on versions (deleted_at) where deleted_at is not null`,
   versionFilesGuard(true),
+  'alter table triton_models add column described_at timestamptz not null default now()',
   // fillfactor: rows are rewritten every few seconds, in place as long as their page has room
   `create table router_stats (
     router_id uuid not null references routers on delete cascade,
@@ -58,6 +59,7 @@ export class AddTruth1790000000530 implements MigrationInterface {
     await db.query('drop index audit_log_subject');
     await db.query('drop table router_stats');
     await db.query(versionFilesGuard(false));
+    await db.query('alter table triton_models drop column described_at');
     await db.query('alter table versions drop column deleted_at');
     await db.query('alter table models drop column deleted_at');
   }

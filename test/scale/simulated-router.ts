@@ -4,6 +4,7 @@ import { ControlClient } from '../../apps/router/src/control/control.client.ts';
 import { Enrolment } from '../../apps/router/src/control/enrolment.ts';
 import type { FileStore } from '../../apps/router/src/control/file.store.ts';
 import type { Identity, IdentityStore } from '../../apps/router/src/control/identity.store.ts';
+import { CountBook } from '../../apps/router/src/count-book.ts';
 import { ReportLoop } from '../../apps/router/src/report.loop.ts';
 import { RoutingTableSource } from '../../apps/router/src/routing-table.source.ts';
 import type { TableStore } from '../../apps/router/src/table/table.store.ts';
@@ -31,7 +32,8 @@ export class SimulatedRouter {
         this.reports.soon();
       },
     );
-    this.reports = new ReportLoop(this.client, enrolment, this.source, () => [this.state()], logger);
+    const reported = { states: () => [this.state()], counts: new CountBook(), collect: () => undefined };
+    this.reports = new ReportLoop(this.client, enrolment, this.source, reported, logger);
   }
 
   /** Versions that the table holds for an endpoint, newest first. */

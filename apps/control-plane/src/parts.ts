@@ -3,6 +3,8 @@ import { JoinKeyService } from '@perch/access';
 import { FleetModule, JOIN_KEYS } from '@perch/fleet';
 import { AuditController } from './admin-api/audit.controller.ts';
 import { EventController } from './admin-api/event.controller.ts';
+import { GarbageController } from './admin-api/garbage.controller.ts';
+import { GarbageService } from './admin-api/garbage.service.ts';
 import { JoinKeyController, KeyController } from './admin-api/key.controller.ts';
 import { registryControllers, registryModule, registryProviders } from './admin-api/registry.controllers.ts';
 import { StatusController } from './admin-api/status.controller.ts';
@@ -13,6 +15,7 @@ import { endpointControllers, endpointProviders, endpointsModule } from './endpo
 export const controllers: Type[] = [
   AuditController,
   EventController,
+  GarbageController,
   JoinKeyController,
   KeyController,
   StatusController,
@@ -27,7 +30,7 @@ const ports: Provider[] = [{ provide: JOIN_KEYS, useExisting: JoinKeyService }];
 @Module({ providers: ports, exports: ports })
 export class PortsModule {}
 
-export const partProviders: Provider[] = [...registryProviders, ...endpointProviders];
+export const partProviders: Provider[] = [GarbageService, ...registryProviders, ...endpointProviders];
 
 /** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
 export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => {

@@ -1,4 +1,5 @@
 export { AccessModule } from './access.module.ts';
+export { accessGarbage } from './access-garbage.ts';
 export { AuditService } from './audit.service.ts';
 export { AuthenticationService } from './authentication.service.ts';
 export { ChangeService } from './change.service.ts';

@@ -1,6 +1,7 @@
 export { EndpointReconcile } from './endpoint.reconcile.ts';
 export { type ApplyOptions, EndpointService } from './endpoint.service.ts';
 export { EndpointDetailService } from './endpoint-detail.service.ts';
+export { endpointGarbage } from './endpoint-garbage.ts';
 export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.service.ts';
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';

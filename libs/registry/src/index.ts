@@ -16,6 +16,7 @@ export { type S3Options, S3Store } from './artifacts/s3.store.ts';
 export { type Grant, storePath } from './artifacts/signed-url.ts';
 export type { BlobUrl } from './blob.service.ts';
 export { DeletionService, type UsersOf } from './deletion.service.ts';
+export { type CollectOptions, GarbageService } from './garbage.service.ts';
 export type { ImportOptions } from './import.service.ts';
 export { RegistryModule, type RegistryOptions } from './registry.module.ts';
 export { RegistryService } from './registry.service.ts';

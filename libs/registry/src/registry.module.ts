@@ -7,9 +7,12 @@ import { openStore, type StoreOptions, s3SourceOf } from './artifacts/open.store
 import { BlobEntity } from './blob.entity.ts';
 import { BlobService } from './blob.service.ts';
 import { BlobStore } from './blob.store.ts';
+import { BlobRemovalService } from './blob-removal.service.ts';
 import { BlobVerifyService } from './blob-verify.service.ts';
 import { CompleteService } from './complete.service.ts';
 import { DeletionService } from './deletion.service.ts';
+import { GarbageService } from './garbage.service.ts';
+import { GarbageStore } from './garbage.store.ts';
 import { IMPORT_OPTIONS, type ImportOptions, ImportService, type ImportSettings, S3_SOURCE } from './import.service.ts';
 import { ModelEntity } from './model.entity.ts';
 import { ModelStore } from './model.store.ts';
@@ -73,11 +76,14 @@ export class RegistryModule {
         CompleteService,
         VersionService,
         ImportService,
+        BlobRemovalService,
         SweepService,
+        GarbageStore,
+        GarbageService,
         DeletionService,
         RegistryService,
       ],
-      exports: [RegistryService, DeletionService, SweepService, ARTIFACT_STORE],
+      exports: [RegistryService, DeletionService, GarbageService, SweepService, ARTIFACT_STORE],
     };
   }
 }

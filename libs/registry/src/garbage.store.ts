@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import type { Tx } from '@perch/platform/database';
+
+export interface DeletedVersion {
+  id: string;
+  /** `project/name@3` */
+  name: string;
+  sizeBytes: number;
+  hashes: string[];
+}
+export interface LooseBlob {
+  id: string;
+  sha256: string;
+  sizeBytes: number;
+}
+
+/** What the collection of garbage asks of the registry's tables. */
+@Injectable()
+export class GarbageStore {
+  /** Versions deleted before `before` whose files are still there. */
+  async deletedVersions(tx: Tx, before: Date): Promise<DeletedVersion[]> {
+    const rows = await tx.query(
+      `select v.id, m.project || '/' || m.name || '@' || v.number as name, v.size_bytes, array_agg(distinct f.sha256) as hashes
+       from versions v join models m on m.id = v.model_id join version_files f on f.version_id = v.id
+       where v.deleted_at < $1 group by v.id, m.id order by v.deleted_at`,
+      [before],
+    );
+    return rows.map((row: { id: string; name: string; size_bytes: string; hashes: string[] }) => ({
+      id: row.id,
+      name: row.name,
+      sizeBytes: Number(row.size_bytes),
+      hashes: row.hashes,
+    }));
+  }
+
+  /** Nothing refers to its bytes through this version any more. */
+  async dropFiles(tx: Tx, versionId: string): Promise<void> {
+    await tx.query('select 1 from versions where id = $1 for update', [versionId]);
+    await tx.query('delete from version_files where version_id = $1', [versionId]);
+  }
+
+  /** Blobs older than `before` that no version refers to but, at most, these. */
+  async looseBlobs(tx: Tx, before: Date, freedVersions: readonly string[]): Promise<LooseBlob[]> {
+    const rows = await tx.query(
+      `select b.id, b.sha256, b.size_bytes from blobs b where b.created_at < $1 and not exists (
+         select 1 from version_files f where f.blob_id = b.id and f.version_id <> all($2::uuid[])) order by b.size_bytes desc`,
+      [before, freedVersions],
+    );
+    return rows.map((row: { id: string; sha256: string; size_bytes: string }) => ({
+      id: row.id,
+      sha256: row.sha256,
+      sizeBytes: Number(row.size_bytes),
+    }));
+  }
+
+  async knownKeys(tx: Tx, keys: readonly string[]): Promise<Set<string>> {
+    const rows: { key: string }[] = await tx.query('select object_key as key from blobs where object_key = any($1)', [
+      keys,
+    ]);
+    return new Set(rows.map(({ key }) => key));
+  }
+}
