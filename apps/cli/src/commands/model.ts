@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addPlanned, addVerb, many } from '../verb.ts';
+import { addVerb, many } from '../verb.ts';
 import { defineClearmlModel } from './model-clearml.ts';
 
 const reference = 'project/name@3, project/name@latest';
@@ -71,7 +71,13 @@ export function define(program: Command): void {
   });
   defineReading(model);
   defineChanging(model, describing);
-  addPlanned(model, 'delete', 'remove an archived version and its bytes');
+  addVerb(model, {
+    usage: 'delete <model> [version]',
+    summary: 'delete a version, or a whole model; refused while an endpoint uses it',
+    examples: ['perch model delete nlp/minilm@3', 'perch model delete nlp/minilm --all-versions'],
+    options: (command) => void command.option('--all-versions', 'the whole model, with all its versions'),
+    load: () => import('./model-delete.ts'),
+  });
   defineClearmlModel(model);
 }
 

@@ -7,7 +7,6 @@ const planned: Record<string, string> = {
   split: "share one endpoint's traffic among several others by weight",
   processing: 'register, test and list your own pre- and postprocessing modules in TypeScript',
   pipeline: 'run several endpoints behind and beside one another as one',
-  gc: 'list and remove the bytes that no version needs any more',
   metrics: 'name values of requests and replies to be counted as metrics of an endpoint',
 };
 
