@@ -7,6 +7,7 @@ import { AddVariants1790000000500 } from './1790000000500-add-variants.ts';
 import { AddCapacity1790000000510 } from './1790000000510-add-capacity.ts';
 import { AddUses1790000000520 } from './1790000000520-add-uses.ts';
 import { AddTruth1790000000530 } from './1790000000530-add-truth.ts';
+import { AddExternal1790000000540 } from './1790000000540-add-external.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -19,4 +20,5 @@ export const migrations = [
   AddCapacity1790000000510,
   AddUses1790000000520,
   AddTruth1790000000530,
+  AddExternal1790000000540,
 ];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { engineSpec } from './engine.schema.ts';
+import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, tag, versionNumber } from './names.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
@@ -8,6 +9,8 @@ export const versionSelect = z
     tags: z.array(tag).max(32).default([]),
     tagMatch: z.enum(['any', 'all']).default('all'),
     published: z.boolean().default(true),
+    /** Only these numbers. Left out: any. */
+    versions: z.array(versionNumber).min(1).max(64).optional(),
   })
   .meta({ id: 'VersionSelect' });
 export type VersionSelect = z.infer<typeof versionSelect>;
@@ -20,7 +23,8 @@ export const endpointModel = z
     version: versionNumber.optional(),
     select: versionSelect.optional(),
     maxVersions: z.number().int().min(1).max(64).optional(),
-    source: z.string().optional(),
+    /** Served from what a Triton without an agent holds, not from the registry: `<server or pool>/<Triton model>`. */
+    source: modelSource.optional(),
   })
   .superRefine((value, ctx) => {
     if (value.version !== undefined && (value.select || value.maxVersions !== undefined))

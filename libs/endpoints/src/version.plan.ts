@@ -20,8 +20,9 @@ export function selectVersions(model: EndpointSpec['model'], versions: readonly 
   const { version: fixed, select, maxVersions = defaultMaxVersions } = model;
   if (fixed !== undefined)
     return versions.some(({ number, state }) => number === fixed && isComplete(state)) ? [fixed] : [];
-  const { tags, tagMatch, published } = select ?? { tags: [], tagMatch: 'all', published: true };
-  const matches = ({ state, tags: has }: VersionFacts) =>
+  const { tags, tagMatch, published, versions: named } = select ?? { tags: [], tagMatch: 'all', published: true };
+  const matches = ({ number, state, tags: has }: VersionFacts) =>
+    (!named || named.includes(number)) &&
     (published ? state === 'published' : isComplete(state)) &&
     (tags.length === 0 ||
       (tagMatch === 'any' ? tags.some((tag) => has.includes(tag)) : tags.every((tag) => has.includes(tag))));

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Tx } from '@perch/platform/database';
+import { inlineLimitBytes } from './external.plan.ts';
 import { type Memory, memoryKey } from './memory.plan.ts';
 import type { ModelFacts, PlannedServer, TakenName } from './placement-world.ts';
 
@@ -14,7 +15,7 @@ const heldModels = `
   where n.server_id = any($1) and p.state <> 'released'`;
 
 const plannedServers = `
-  select s.id, s.name, s.pool, s.presence, s.device, s.facts, s.usage, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
+  select s.id, s.name, s.pool, s.presence, s.mode, s.device, s.facts, s.usage, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
   from servers s left join server_drains d on d.server_id = s.id left join server_loads l on l.server_id = s.id`;
 
 /** What servers have room for and what models take. The only SQL for loads, measured memory and variants that failed. */
@@ -177,7 +178,8 @@ const toPlanned = (row: any): PlannedServer => ({
   name: row.name,
   presence: row.presence,
   drain: row.forced === null ? null : row.forced ? 'forced' : 'orderly',
-  external: false,
+  external: row.mode === 'adopt',
+  inlineBytes: row.mode === 'explicit' ? inlineLimitBytes : null,
   device: row.device,
   facts: row.facts,
   usage: row.usage,

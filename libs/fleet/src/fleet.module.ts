@@ -5,6 +5,9 @@ import { DocumentSource } from './document.source.ts';
 import { DocumentStore } from './document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { EnrolmentService } from './enrolment.service.ts';
+import { ExternalService } from './external.service.ts';
+import { ExternalSource } from './external.source.ts';
+import { ExternalStore } from './external.store.ts';
 import { FleetStore } from './fleet.store.ts';
 import { FleetViewService } from './fleet-view.service.ts';
 import { HeldStore } from './held.store.ts';
@@ -28,6 +31,9 @@ const parts = [
   DocumentStore,
   DrainService,
   EnrolmentService,
+  ExternalService,
+  ExternalSource,
+  ExternalStore,
   FleetStore,
   FleetViewService,
   HeldStore,

@@ -5,6 +5,16 @@ export { DocumentSource } from './document.source.ts';
 export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';
 export { type DrainOptions, DrainService } from './drain.service.ts';
 export { EnrolmentService } from './enrolment.service.ts';
+export {
+  type ExternalPlan,
+  type ExternalSight,
+  heldVersionKey,
+  inlineLimitBytes,
+  planExternal,
+} from './external.plan.ts';
+export { ExternalService } from './external.service.ts';
+export { type ExternalKnowledge, ExternalSource } from './external.source.ts';
+export { type ExternalRow, ExternalStore, type Holding } from './external.store.ts';
 export { FleetModule } from './fleet.module.ts';
 export { FleetStore } from './fleet.store.ts';
 export { fleetGarbage } from './fleet-garbage.ts';

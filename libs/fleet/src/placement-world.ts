@@ -12,6 +12,8 @@ export interface PlannedServer {
   drain: 'forced' | 'orderly' | null;
   /** It has no agent: what it holds is not ours to decide. */
   external: boolean;
+  /** It has no agent, and takes models whose files are not larger than so much; null: any. */
+  inlineBytes?: number | null;
   /** What memory was measured on: the GPU's name, or `cpu`. */
   device: string;
   facts: ServerFacts | null;

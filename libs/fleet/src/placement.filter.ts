@@ -36,10 +36,20 @@ function variantFault(
   const failure = facts.failures.get(`${server.id} ${variant.tritonModel}`);
   if (failure !== undefined) return `failed there: ${failure}`;
   return (
+    inlineFault(variant, server) ??
     compatibilityFault(variant, server.facts) ??
     nameFault(endpoint, variant, server, facts) ??
     memoryFault(variant, server, facts)
   );
+}
+
+/** A server without an agent is handed each model with the request to load it. */
+function inlineFault({ model, needs }: ModelVariant, { inlineBytes }: PlannedServer): string | undefined {
+  if (inlineBytes === null || inlineBytes === undefined) return undefined;
+  if (needs.length > 0) return 'has no agent, and takes no models that need others';
+  const size = model.files.reduce((sum, file) => sum + file.size, 0);
+  if (size <= inlineBytes) return undefined;
+  return `has no agent, and takes models up to ${sizeText(inlineBytes)} (this one has ${sizeText(size)})`;
 }
 
 /**

@@ -78,6 +78,7 @@ export class ServerService {
     await this.learn(tx, id, observed, change.measured);
     const touched = [...change.changed.map(({ name }) => name), ...change.gone];
     if (touched.length > 0) await this.wake(tx, await this.stores.placements.endpointsOn(tx, id, touched));
+    if (touched.length > 0 && before.mode !== null) await this.workStore.enqueue(tx, work.source, id);
     await this.followFacts(tx, id, before, observed);
     const drained_by = await this.draining.followLeaving(tx, id, before.drained_by, observed.leaving ?? false);
     await this.follow(tx, id, before, report);
@@ -131,6 +132,7 @@ export class ServerService {
       desiredRevision: Number(row.revision ?? 0),
       bootId: row.boot_id,
       observed: row.observed,
+      ...(row.mode ? { external: { mode: row.mode, problem: row.problem } } : {}),
       drain: drains.get(row.id) ?? null,
     }));
   }

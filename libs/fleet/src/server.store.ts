@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { ObservedModel, ObservedServer, ServerFacts, ServerUsage } from '@perch/contracts';
+import type { ExternalMode, ObservedModel, ObservedServer, ServerFacts, ServerUsage } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import { deviceOf } from './memory.plan.ts';
 
@@ -15,6 +15,9 @@ export interface ServerRow {
   presence: Presence;
   boot_id: string | null;
   observed_hash: string | null;
+  /** Null: it has an agent. */
+  mode: ExternalMode | null;
+  problem: string | null;
   observed: ObservedServer | null;
   last_seen_at: Date;
   revision: string | null;
@@ -31,7 +34,7 @@ export interface NewServer {
 }
 
 /** A server as it was before its last word. */
-export type Beaten = Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool' | 'http' | 'grpc'> & {
+export type Beaten = Pick<ServerRow, 'presence' | 'observed_hash' | 'boot_id' | 'pool' | 'http' | 'grpc' | 'mode'> & {
   facts: ServerFacts | null;
   /** Who takes it out of service; null: nobody. */
   drained_by: string | null;
@@ -45,7 +48,7 @@ export interface DrainRow {
   forced: boolean;
 }
 
-const columns = `s.id, s.name, s.pool, s.labels, s.http, s.grpc, s.presence, s.boot_id, s.observed_hash, s.last_seen_at`;
+const columns = `s.id, s.name, s.pool, s.labels, s.http, s.grpc, s.presence, s.boot_id, s.observed_hash, s.last_seen_at, s.mode, s.problem`;
 
 export interface ServerModel {
   state: string;
@@ -62,7 +65,7 @@ export class ServerStore {
   /** The same machine come back: same name, and the same address or no word from the old one for a while. */
   async findPredecessor(tx: Tx, name: string, http: string, silentMs: number): Promise<ServerRow | undefined> {
     const [row] = await tx.query(
-      `select ${columns} from servers s where name = $1
+      `select ${columns} from servers s where name = $1 and mode is null
          and (http = $2 or last_seen_at < now() - $3 * interval '1 millisecond')
        order by (http = $2) desc, last_seen_at desc limit 1 for no key update`,
       [name, http, silentMs],
@@ -90,7 +93,7 @@ export class ServerStore {
     const [row] = await tx
       .query(
         `update servers s set last_seen_at = now(), presence = 'live' from servers old
-       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool, old.http, old.grpc, old.facts,
+       where s.id = $1 and old.id = s.id returning old.presence, old.observed_hash, old.boot_id, old.pool, old.http, old.grpc, old.facts, old.mode,
          (select by_name from server_drains d where d.server_id = s.id) as drained_by`,
         [id],
       )

@@ -5,5 +5,9 @@ export const work = {
   server: 'server',
   routingTable: 'routing-table',
   sweep: 'fleet-sweep',
+  /** Tritons without an agent, looked at by the control plane itself. Keys: a server's id. */
+  external: 'external',
+  /** What such a server holds has changed: endpoints that are served from it. Keys: a server's id. */
+  source: 'source',
 } as const;
 export const theOnlyKey = 'all';
