@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Admin } from '../support/admin.ts';
@@ -102,6 +102,7 @@ export class ChaosRun {
       servers: 3,
       routers: 2,
       engine: this.options.engine,
+      supervised: [2],
       serverFolders: this.smallDisk ? { 0: this.smallDisk } : {},
       controlPlane: { PERCH_ROUTER_GRACE_MS: String(routerGraceMs) },
       agent: { PERCH_CACHE_KEEP_BYTES: '0' },
@@ -262,8 +263,8 @@ export class ChaosRun {
       recursive: true,
       filter: (path) => path === this.stack.folder || /\.log$/.test(path),
     });
-    for (const { name, triton } of this.stack.servers)
-      cpSync(join(triton.server.folder, 'server.log'), join(folder, 'logs', `triton-of-${name}.log`));
+    for (const { name, tritonLog } of this.stack.servers)
+      if (existsSync(tritonLog)) cpSync(tritonLog, join(folder, 'logs', `triton-of-${name}.log`));
     for (const words of [...report.wrong, ...report.failed, ...report.troubles]) this.say(words);
     return folder;
   }

@@ -70,7 +70,7 @@ async function serverFaults(stack: FleetStack, one: FleetServer, servers: readon
   );
   say('reports revision', String(observed.revision), String(desired.revision));
   say('holds removals', names(observed.heldRemovals), 'nothing');
-  const index = await fetch(`http://${one.triton.server.http}/v2/repository/index`, {
+  const index = await fetch(`http://${one.http}/v2/repository/index`, {
     method: 'POST', body: '{}', signal: AbortSignal.timeout(3_000),
   }); // biome-ignore format: one row reads better
   const entries = (await index.json()) as { name: string; state?: string; reason?: string }[];

@@ -20,15 +20,15 @@ describe.skipIf(missingReason('triton'))('one of three real Tritons killed under
   it('no request fails, and it is given requests again soon after it is ready', async () => {
     const fleet = new FleetUnderLoad(stack, 'kill/scale', 60);
     await fleet.begin({ replicas: 3 });
-    const { triton } = stack.servers[1]!;
-    await expect.poll(() => ran(triton.server.http), { timeout: 20_000 }).toBeGreaterThan(20);
+    const { triton, http } = stack.servers[1]!;
+    await expect.poll(() => ran(http), { timeout: 20_000 }).toBeGreaterThan(20);
     await triton.kill();
     const before = fleet.load.replies.length;
     await expect.poll(() => fleet.load.replies.length, { timeout: 30_000 }).toBeGreaterThan(before + 150);
     await triton.start();
     const readyAt = Date.now();
     // Loading and the warm-up leave a count of one or two; traffic many.
-    await expect.poll(() => ran(triton.server.http).catch(() => 0), { timeout: 60_000 }).toBeGreaterThan(20);
+    await expect.poll(() => ran(http).catch(() => 0), { timeout: 60_000 }).toBeGreaterThan(20);
     const backMs = Date.now() - readyAt;
     const replies = await fleet.settle();
     console.log(JSON.stringify({ requests: replies.length, failed: 0, wrong: 0, backMs }));

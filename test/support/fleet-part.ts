@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import type { OwnPostgres } from './own-postgres.ts';
 import type { ModelServer } from './real-triton.ts';
@@ -68,6 +69,61 @@ async function endChildrenOf(pid: number): Promise<void> {
     }
     const region = words.find((word) => /^triton_\w+_shm_region_/.test(word));
     if (region) await rm(`/dev/shm/${region}`, { force: true });
+  }
+}
+
+/** A model server as an agent's child: the agent starts it, and starts it again. */
+export class SupervisedTritonPart implements Part {
+  readonly kind = 'triton' as const;
+
+  constructor(
+    readonly name: string,
+    private readonly pidFile: string,
+    private readonly http: string,
+  ) {}
+
+  private get pid(): number | undefined {
+    try {
+      const { pid } = JSON.parse(readFileSync(this.pidFile, 'utf8')) as { pid: number };
+      return alive(pid) ? pid : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  get running(): boolean {
+    return this.pid !== undefined;
+  }
+
+  async kill(): Promise<void> {
+    this.signal('SIGKILL');
+  }
+
+  async start(): Promise<void> {
+    await startWithPatience(this.name, async () => {
+      const answer = await fetch(`http://${this.http}/v2/health/live`, { signal: AbortSignal.timeout(2_000) });
+      if (!answer.ok) throw new Error(`${this.name} is not live`);
+    });
+  }
+
+  freeze(): void {
+    this.signal('SIGSTOP');
+  }
+  thaw(): void {
+    this.signal('SIGCONT');
+  }
+
+  /** Ends it for good; its agent must be gone. */
+  async remove(): Promise<void> {
+    const { pid } = this;
+    if (pid === undefined) return;
+    this.signal('SIGKILL');
+    await endChildrenOf(pid);
+  }
+
+  private signal(signal: NodeJS.Signals): void {
+    const { pid } = this;
+    if (pid !== undefined) process.kill(pid, signal);
   }
 }
 

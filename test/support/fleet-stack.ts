@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findS3, type RealS3, s3Environment, startS3 } from '../../scripts/real-s3.mjs';
+import { tritonCommand } from '../../scripts/real-triton.mjs';
 import type { AdminTarget } from './admin.ts';
 import { FaultProxy } from './fault-proxy.ts';
-import { type Part, postgresPart, programPart, s3Part, TritonPart } from './fleet-part.ts';
+import { type Part, postgresPart, programPart, SupervisedTritonPart, s3Part, TritonPart } from './fleet-part.ts';
 import { OwnPostgres } from './own-postgres.ts';
 import { reservePorts } from './ports.ts';
 import { startEngine, startTriton } from './real-triton.ts';
@@ -27,6 +28,8 @@ export interface FleetStackOptions {
   controlPlane?: Record<string, string>;
   router?: Record<string, string>;
   agent?: Record<string, string>;
+  /** Places of the servers whose agent is the parent of its Triton; real ones only. */
+  supervised?: readonly number[];
   /** Where a server's agent and repository lie, by the server's place; default: below the stack's own folder. */
   serverFolders?: Record<number, string>;
 }
@@ -35,7 +38,10 @@ export interface FleetServer {
   name: string;
   folder: string;
   repository: string;
-  triton: TritonPart;
+  /** `host:port` of the model server itself. */
+  http: string;
+  tritonLog: string;
+  triton: TritonPart | SupervisedTritonPart;
   agent: Program;
 }
 
@@ -145,31 +151,58 @@ export class FleetStack implements AdminTarget {
     const repository = join(folder, 'repository');
     await mkdir(repository, { recursive: true });
     const ports = (await reservePorts(3)) as [number, number, number];
-    const server =
-      options.engine === 'engine'
-        ? await startEngine({ id: name, repository, ports })
-        : await startTriton({ id: name, repository, ports });
-    const triton = new TritonPart(`triton-${letters[place]}`, server);
-    const http = await this.addLink('router-triton', `${name}-http`, () => [server.http]);
-    const grpc = await this.addLink('router-triton', `${name}-grpc`, () => [server.grpc]);
+    const at = await this.startModelServer(name, place, ports, repository, options);
+    const http = await this.addLink('router-triton', `${name}-http`, () => [at.http]);
+    const grpc = await this.addLink('router-triton', `${name}-grpc`, () => [at.grpc]);
     const control = await this.addLink('agent-control', `agent-${letters[place]}-control`, this.controlAddresses);
     const [port] = await reservePorts(1);
-    const agent = this.program(`agent-${letters[place]}`, 'agent', {
+    const settings = {
       PERCH_LISTEN: `127.0.0.1:${port}`,
       PERCH_CONTROL_URL: `http://${control.address}`,
       PERCH_JOIN_KEY: this.joinServer,
       PERCH_DATA_DIR: join(folder, 'agent'),
-      PERCH_TRITON_HTTP: server.http,
-      PERCH_TRITON_GRPC: server.grpc,
-      PERCH_TRITON_METRICS: server.metrics,
+      PERCH_TRITON_HTTP: at.http,
+      PERCH_TRITON_GRPC: at.grpc,
+      PERCH_TRITON_METRICS: at.metrics,
       PERCH_TRITON_REPOSITORY: repository,
       PERCH_ADVERTISE_HTTP: http.address,
       PERCH_ADVERTISE_GRPC: grpc.address,
       PERCH_NAME: name,
+      ...at.env,
       ...options.agent,
-    });
-    this.servers.push({ name, folder, repository, triton, agent });
-    this.parts.push(triton, programPart('agent', agent));
+    };
+    const agent = this.program(`agent-${letters[place]}`, 'agent', settings, at.args);
+    this.servers.push({ name, folder, repository, http: at.http, tritonLog: at.log, triton: at.part, agent });
+    this.parts.push(at.part, programPart('agent', agent));
+  }
+
+  private async startModelServer(
+    name: string,
+    place: number,
+    ports: [number, number, number],
+    repository: string,
+    options: FleetStackOptions,
+  ) {
+    const part = `triton-${letters[place]}`;
+    if (options.supervised?.includes(place) && options.engine !== 'engine') {
+      const [httpPort, grpcPort, metricsPort] = ports;
+      const { command, args, env } = tritonCommand({ repository, httpPort, grpcPort, metricsPort, id: name });
+      const [http, grpc, metrics] = ports.map((port) => `127.0.0.1:${port}`) as [string, string, string];
+      const data = join(repository, '../agent');
+      return {
+        http,
+        grpc,
+        metrics,
+        part: new SupervisedTritonPart(part, join(data, 'triton.pid'), http),
+        log: join(data, 'triton.log'),
+        args: ['--supervise', '--', command, ...args],
+        env: { PATH: env['PATH'] ?? '', LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] ?? '' },
+      };
+    }
+    const server = await (options.engine === 'engine' ? startEngine : startTriton)({ id: name, repository, ports });
+    const { http, grpc, metrics } = server;
+    const log = join(server.folder, 'server.log');
+    return { http, grpc, metrics, part: new TritonPart(part, server), log, args: [], env: {} };
   }
 
   private async addRouter(place: number, options: FleetStackOptions): Promise<void> {
@@ -196,8 +229,8 @@ export class FleetStack implements AdminTarget {
     return proxy;
   }
 
-  private program(name: string, app: string, env: Record<string, string>): Program {
-    const program = new Program(name, app, env, join(this.folder, `${name}.log`));
+  private program(name: string, app: string, env: Record<string, string>, args: readonly string[] = []): Program {
+    const program = new Program(name, app, env, join(this.folder, `${name}.log`), args);
     program.onUnexpectedExit = (words) => this.unexpectedExits.push(words);
     return program;
   }
@@ -206,7 +239,9 @@ export class FleetStack implements AdminTarget {
     for (const part of this.parts) part.thaw();
     await Promise.all(this.links.map(({ proxy }) => proxy.set({ kind: 'pass' })));
     await Promise.all(this.routers.map((one) => one.stop()));
-    await Promise.all(this.servers.map(({ agent }) => agent.stop()));
+    // One that is the parent of a Triton would leave in order, which takes its time.
+    const stop = ({ agent, triton }: FleetServer) => agent.stop(triton instanceof TritonPart ? 'SIGTERM' : 'SIGKILL');
+    await Promise.all(this.servers.map(stop));
     await Promise.all(this.controlPlanes.map((one) => one.stop()));
     await Promise.all(this.servers.map(({ triton }) => triton.remove()));
     await Promise.all(this.links.map(({ proxy }) => proxy.close()));
@@ -219,9 +254,14 @@ export class FleetStack implements AdminTarget {
   async logs(lines = 25): Promise<string> {
     const programs = [...this.routers, ...this.servers.map(({ agent }) => agent), ...this.controlPlanes];
     const said = programs.map(async (program) => `--- ${program.name}\n${await program.tail(lines)}`);
-    const tritons = this.servers.map(
-      async ({ triton }) => `--- ${triton.name}\n${await triton.server.tail(Math.ceil(lines / 2))}`,
-    );
+    const tritons = this.servers.map(async ({ triton, tritonLog }) => {
+      const text = await readFile(tritonLog, 'utf8').catch(() => '');
+      return `--- ${triton.name}\n${text
+        .trim()
+        .split('\n')
+        .slice(-lines / 2)
+        .join('\n')}`;
+    });
     return (await Promise.all([...said, ...tritons])).join('\n');
   }
 }
