@@ -78,7 +78,7 @@ describe('a server that is drained', () => {
     await drain('s1');
     await converge();
     expect(serversOf('text/a').sort()).toEqual([first.id, second.id].sort());
-    expect((await show('s1')).drain!.waitsFor[0]).toMatch(/^text\/a: another server \(/);
+    expect((await show('s1')).drain!.waitsFor[0]).toMatch(/^text\/a: another server that can hold it/);
     await drain('s1', true);
     await converge();
     expect(serversOf('text/a')).toEqual([second.id]);

@@ -48,22 +48,33 @@ interface Sorted {
   broken: CurrentPlacement[];
 }
 
+/** What is known of one deployment when its new servers have been picked. */
+interface Scene {
+  deployment: PlannedDeployment;
+  sorted: Sorted;
+  added: number;
+  /** Servers that cannot take it, with the reason. */
+  faults: readonly { server: string; fault: string }[];
+}
+
 function planOne(deployment: PlannedDeployment, board: PlacementBoard, plan: PlacementPlan): void {
   const own = board.placementsOf(deployment.id);
   const switched = own.flatMap((placement) => fallback(deployment, placement, board));
   for (const placing of switched) add(placing, board, plan);
   const switchedOn = new Set(switched.map(({ server }) => server));
   const sorted = sortOut(deployment, own, switchedOn, board);
-  const fits = candidatesFor(deployment, own, board);
-  const added = pickServers(deployment, sorted, fits.candidates, board);
+  const { candidates, faults } = candidatesFor(deployment, own, board);
+  const added = pickServers(deployment, sorted, candidates, board);
   for (const { server, variant } of added)
     add({ deployment: deployment.id, server: server.id, variant, instead: null }, board, plan);
-  const reason = shortage(deployment, sorted, added.length, fits.faults, board);
+  const scene: Scene = { deployment, sorted, added: added.length, faults };
+  const reason = shortage(scene, board);
   if (reason) plan.short.set(deployment.id, reason);
-  const left = planLeaving(deployment, sorted, added.length, board, plan);
-  planYields(sorted, plan);
+  const left = planLeaving(scene, board, plan);
+  for (const { server, yields } of sorted.keep)
+    if (yields) plan.yields.push({ deployment: deployment.id, server, yields: false });
   if (added.length === 0 && switched.length === 0 && !left && isSettled(deployment, sorted, board))
-    planRebalance(deployment, sorted, fits.candidates, board, plan);
+    planRebalance(deployment, sorted, candidates, board, plan);
 }
 
 function add(placing: Placing, board: PlacementBoard, plan: PlacementPlan): void {
@@ -148,65 +159,54 @@ function pickServers(
   return picked;
 }
 
-function shortage(
-  { replicas }: PlannedDeployment,
-  { keep, broken }: Sorted,
-  added: number,
-  faults: readonly { server: string; fault: string }[],
-  board: PlacementBoard,
-): string | undefined {
+function shortage({ deployment, sorted, added, faults }: Scene, board: PlacementBoard): string | undefined {
+  const { keep, broken, drained } = sorted;
+  const { replicas } = deployment;
   const placed = keep.length + added;
   if (placed >= replicas || (placed === 0 && broken.length > 0)) return undefined;
   const live = board.servers().filter(({ presence }) => presence === 'live').length;
   if (placed === 0 && live === 0 && faults.every(({ fault }) => fault === 'does not report'))
     return 'no live server in its pool';
+  const name = (placement: CurrentPlacement) => board.server(placement.server)!.name;
   const told = [
     ...faults,
-    ...broken.map(({ server, failure }) => ({ server: board.server(server)!.name, fault: `failed there: ${failure}` })),
+    ...drained.map((placement) => ({ server: name(placement), fault: 'is being drained' })),
+    ...broken.map((placement) => ({ server: name(placement), fault: `failed there: ${placement.failure}` })),
   ];
   if (told.length === 0) return `wants ${replicas} servers, its pool has ${live} live`;
-  return `wants ${replicas} ${replicas === 1 ? 'server' : 'servers'}, ${placed === 0 ? 'none' : `only ${placed}`} can hold it (${faultsText(told)})`;
+  const wanted = `${replicas} ${replicas === 1 ? 'server' : 'servers'}`;
+  return `wants ${wanted}, ${placed === 0 ? 'none' : `only ${placed}`} can hold it (${faultsText(told)})`;
 }
 
 /** True: something leaves. Nothing does before enough of what stays is ready; a forced drain alone does not wait. */
-function planLeaving(
-  deployment: PlannedDeployment,
-  { keep, surplus, drained, strayed, broken }: Sorted,
-  added: number,
-  board: PlacementBoard,
-  plan: PlacementPlan,
-): boolean {
-  const { id, replicas, minReplicas } = deployment;
+function planLeaving(scene: Scene, board: PlacementBoard, plan: PlacementPlan): boolean {
+  const { id, replicas, minReplicas } = scene.deployment;
+  const { keep, surplus, drained, strayed, broken } = scene.sorted;
   const ready = keep.filter((placement) => placement.ready && board.isLive(placement.server)).length;
-  const possible = Math.max(1, Math.min(replicas, keep.length + added));
+  const possible = Math.max(1, Math.min(replicas, keep.length + scene.added));
   const orderly = ready >= possible && ready >= Math.min(minReplicas, replicas);
   const forced = drained.filter(({ server }) => board.server(server)!.drain === 'forced');
-  const going = orderly ? [...surplus, ...drained, ...(ready >= replicas ? broken : [])] : forced;
-  const lost = ready >= possible ? strayed : [];
-  for (const { server } of [...going, ...lost]) plan.leave.push({ deployment: id, server });
-  if (!orderly)
-    for (const { server } of drained)
-      if (!forced.some((one) => one.server === server))
-        plan.waits.push({ deployment: id, server, waits: waitsFor(deployment, keep, plan, board) });
-  return going.length + lost.length > 0;
+  const going = [
+    ...(orderly ? [...surplus, ...drained, ...(ready >= replicas ? broken : [])] : forced),
+    ...(ready >= possible ? strayed : []),
+  ];
+  for (const { server } of going) plan.leave.push({ deployment: id, server });
+  for (const placement of orderly ? [] : drained)
+    if (!forced.includes(placement))
+      plan.waits.push({ deployment: id, server: placement.server, waits: waitsFor(scene, board, plan) });
+  return going.length > 0;
 }
 
-function waitsFor(
-  { id, minReplicas }: PlannedDeployment,
-  keep: readonly CurrentPlacement[],
-  plan: PlacementPlan,
-  board: PlacementBoard,
-): string {
-  const coming = [...keep.filter(({ ready }) => !ready), ...plan.add.filter(({ deployment }) => deployment === id)];
+function waitsFor({ deployment: { id }, sorted, faults }: Scene, board: PlacementBoard, plan: PlacementPlan): string {
+  const coming = [
+    ...sorted.keep.filter(({ ready }) => !ready),
+    ...plan.add.filter(({ deployment }) => deployment === id),
+  ];
   const names = coming.map(({ server }) => board.server(server)!.name);
   if (names.length > 0) return `to be ready on ${[...new Set(names)].sort().join(', ')}`;
-  const short = plan.short.get(id);
-  return `another server (${short ?? `wants ${minReplicas} ready`})`;
-}
-
-function planYields({ keep }: Sorted, plan: PlacementPlan): void {
-  for (const { deployment, server, yields } of keep)
-    if (yields) plan.yields.push({ deployment, server, yields: false });
+  const silent = sorted.keep.find(({ server }) => !board.isLive(server));
+  if (silent) return `server ${board.server(silent.server)!.name} to report again`;
+  return `another server that can hold it${faults.length > 0 ? ` (${faultsText(faults)})` : ''}`;
 }
 
 const isSettled = (
