@@ -96,6 +96,9 @@ export class FakeVersions implements VersionSource {
   async filesOf(id: string) {
     return this.versions.find((version) => version.id === id)!.files;
   }
+  async urlsOf(hashes: readonly string[]) {
+    return new Map(hashes.map((hash) => [hash, `http://127.0.0.1/${hash}`]));
+  }
   readonly texts = new Map<string, string>();
   async textOf(file: ManifestFile) {
     return this.texts.get(file.sha256) ?? '';

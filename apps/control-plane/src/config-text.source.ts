@@ -26,7 +26,6 @@ export const configTexts: ConfigTexts = {
   },
   // One GPU or more: no kind of instance is chosen on behalf of a server that nobody knows yet.
   render: (name, engine) => renderModelConfig(name, engine, { gpus: 1 }),
-  same: (name, a, b) => plainText(name, a) === plainText(name, b),
 };
 
 /** Absent for what is no ensemble. A step without a version takes the newest, as Triton does. */
@@ -40,5 +39,3 @@ function stepsOf({ platform, ensemble_scheduling }: ModelConfig): Pick<ConfigSig
   );
   return { steps: [...steps].map(([model, version]) => ({ model, version })) };
 }
-
-const plainText = (name: string, text: string): string => writeModelConfig({ ...parseModelConfig(text), name });

@@ -289,4 +289,16 @@ export {
   type Tensors,
   tensorSpec,
 } from './tensor.schema.ts';
+export {
+  type ConfigFacts,
+  type ConfigsRead,
+  configFacts,
+  configsRead,
+  type EndpointExport,
+  type ExportedModel,
+  endpointExport,
+  exportedModel,
+  type ReadConfigs,
+  readConfigs,
+} from './transfer.schema.ts';
 export { type EndpointWhy, endpointWhy, type WhyStep, whyStep, whySteps } from './why.schema.ts';

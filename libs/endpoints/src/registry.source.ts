@@ -23,6 +23,10 @@ export class RegistrySource implements VersionSource {
     return this.registry.filesOf(versionId);
   }
 
+  async urlsOf(hashes: readonly string[]): Promise<Map<string, string>> {
+    return new Map((await this.registry.blobUrls(hashes)).map(({ sha256, url }) => [sha256, url]));
+  }
+
   async textOf(file: ManifestFile): Promise<string> {
     if (file.size > maxTextBytes)
       throw new AppError(

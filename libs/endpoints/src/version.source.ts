@@ -22,6 +22,8 @@ export interface VersionSource {
   filesOf(versionId: string): Promise<ManifestFile[]>;
   /** A small text file of a version (`config.pbtxt`). Throws when it cannot be read now. */
   textOf(file: ManifestFile): Promise<string>;
+  /** Signed GETs by hash, good for some minutes; what is not in the store is absent. */
+  urlsOf(hashes: readonly string[]): Promise<Map<string, string>>;
 }
 export const VERSIONS = Symbol('versions');
 
@@ -69,7 +71,5 @@ export interface ConfigTexts {
   renameSteps(text: string, names: ReadonlyMap<string, string>): string;
   /** The whole text of a model's configuration, for a server that knows best whether to take a GPU. */
   render(name: string, engine: ResolvedEngine): string;
-  /** Whether two texts say the same of a model of this name. */
-  same(name: string, a: string, b: string): boolean;
 }
 export const CONFIG_TEXTS = Symbol('config texts');

@@ -3,10 +3,11 @@ import { RegistryModule } from '@perch/registry';
 import type { ControlPlaneConfig } from '../control-plane.config.ts';
 import { UploadSweepLoop } from '../loops/upload-sweep.loop.ts';
 import { StorePath } from '../store-api/store.path.ts';
+import { ConfigController } from './config.controller.ts';
 import { ModelController } from './model.controller.ts';
 import { VersionController } from './version.controller.ts';
 
-export const registryControllers = [ModelController, VersionController];
+export const registryControllers = [ConfigController, ModelController, VersionController];
 /** For the module that imports `registryModule(…)`. */
 export const registryProviders = [StorePath, UploadSweepLoop];
 
