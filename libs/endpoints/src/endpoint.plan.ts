@@ -110,10 +110,12 @@ function see(
   placements: readonly Placement[],
   world: EndpointWorld,
 ): StateDecision {
-  const { servers, deployments, spec } = world;
+  const { servers, deployments, spec, holdings = [] } = world;
   if (body === null) return { state: 'failed', reason };
   const returns = ({ proved, presence, server }: Placement) =>
-    proved && presence === 'live' && servers.some(({ id }) => id === server);
+    proved &&
+    presence === 'live' &&
+    (servers.some(({ id }) => id === server) || holdings.some((one) => one.server === server));
   if (state === 'draining' && placements.some((placement) => placement.state === 'leaving' && returns(placement)))
     return { state: 'ready', reason: null };
   const covered = deployments.some(

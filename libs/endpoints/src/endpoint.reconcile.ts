@@ -100,6 +100,7 @@ export class EndpointReconcile {
       ...sight,
       deployments: deployments.map(toKnown),
       placements: await this.stores.fleet.placements.ofEndpoint(tx, name),
+      ...(spec?.model.source ? { holdings: await this.wanted.holdings(tx, spec.model.source) } : {}),
       servers: spec ? await this.stores.fleet.capacity.ofPool(tx, spec.fleet.pool) : [],
       problems: await this.stores.fleet.routers.problems(tx, routerLiveMs),
     };

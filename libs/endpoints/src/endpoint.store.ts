@@ -103,6 +103,16 @@ export class EndpointStore {
       await tx.query('select name from endpoints where project = $1 and model = $2 order by name', [project, model]),
     );
   }
+  /** Endpoints whose `model.source` begins with one of these scopes; null: with any. */
+  async namesOfSource(tx: Tx, scopes: readonly string[] | null): Promise<string[]> {
+    return names(
+      await tx.query(
+        `select name from endpoints where spec #>> '{model,source}' is not null
+           and ($1::text[] is null or split_part(spec #>> '{model,source}', '/', 1) = any($1)) order by name`,
+        [scopes],
+      ),
+    );
+  }
   async namesOfPool(tx: Tx, pool: string): Promise<string[]> {
     return names(await tx.query('select name from endpoints where pool = $1 order by name', [pool]));
   }

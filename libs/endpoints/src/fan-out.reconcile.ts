@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { work } from '@perch/fleet';
+import { ExternalStore, work } from '@perch/fleet';
 import { Transactions, WorkStore } from '@perch/platform/database';
 import { EndpointStore } from './endpoint.store.ts';
 import { VERSIONS, type VersionSource } from './version.source.ts';
@@ -12,6 +12,7 @@ export class FanOutReconcile {
     private readonly endpoints: EndpointStore,
     private readonly workStore: WorkStore,
     @Inject(VERSIONS) private readonly versions: VersionSource,
+    private readonly external: ExternalStore,
   ) {}
 
   /** `key`: `<project>/<name>`. Endpoints of models that use this one, at whatever depth, are concerned too. */
@@ -28,6 +29,13 @@ export class FanOutReconcile {
 
   async reconcilePool(pool: string): Promise<void> {
     await this.wake(await this.endpoints.namesOfPool(this.transactions.manager, pool));
+  }
+
+  /** What a server without an agent holds has changed; one that is gone concerns all that are served from outside. */
+  async reconcileSource(serverId: string): Promise<void> {
+    const { manager } = this.transactions;
+    const server = await this.external.get(manager, serverId);
+    await this.wake(await this.endpoints.namesOfSource(manager, server ? [server.name, server.pool] : null));
   }
 
   async allEndpoints(): Promise<string[]> {

@@ -10,7 +10,7 @@ export { environmentFile } from './named-file.plan.ts';
 export { RegistrySource } from './registry.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
 export { RoutingTableReconcile } from './routing-table.reconcile.ts';
-export { parseSpec, refuseKind } from './spec.plan.ts';
+export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
 export {
   CONFIG_TEXTS,

@@ -1,5 +1,6 @@
 import type { EndpointSpec } from '@perch/contracts';
 import {
+  type Holding,
   type ModelFacts,
   type NewPlacement,
   neededName,
@@ -11,6 +12,7 @@ import {
   planPlacement,
 } from '@perch/fleet';
 import type { DeploymentBody } from './engine.plan.ts';
+import { isHeld, planHeldPlaces } from './external-endpoint.plan.ts';
 
 /** What is looked at to say where an endpoint's deployments are to be. */
 export interface PlacesWorld {
@@ -22,6 +24,8 @@ export interface PlacesWorld {
   servers: readonly PlannedServer[];
   /** What is known of the models to be placed; left out: nothing, and the plan must be made again before it adds anything. */
   facts?: ModelFacts;
+  /** What external Tritons hold of the model, for an endpoint that is served by them. */
+  holdings?: readonly Holding[];
 }
 
 /** What is to be written of placements. Doing it again on the world it leads to changes nothing. */
@@ -45,8 +49,10 @@ export function planPlaces(
   draining: ReadonlySet<string>,
 ): Places {
   const { replicas, minReplicas = 1 } = world.spec?.fleet ?? { replicas: 0 };
+  const { held, own } = sortDeployments(deployments);
+  const there = planHeldPlaces({ ...world, holdings: world.holdings ?? [] }, held);
   const plan = planPlacement(
-    deployments.flatMap(({ id, body }) =>
+    own.flatMap(({ id, body }) =>
       body ? [{ id, endpoint: world.name, replicas, minReplicas, variants: body.variants }] : [],
     ),
     world.servers,
@@ -54,8 +60,8 @@ export function planPlaces(
     world.facts ?? noFacts,
   );
   const going = world.placements.filter(({ deployment }) => draining.has(deployment));
-  const left = [...plan.leave, ...going.map(({ deployment, server }) => ({ deployment, server }))];
-  const place = plan.add.map(({ deployment, server, variant }) => ({
+  const left = [...plan.leave, ...there.leave, ...going.map(({ deployment, server }) => ({ deployment, server }))];
+  const place = plan.add.map(({ deployment, server, variant, instead }) => ({
     deployment,
     server,
     endpoint: world.name,
@@ -65,9 +71,10 @@ export function planPlaces(
       tritonModel: needed.tritonModel,
       usedModel: needed.of ?? null,
     })),
+    instead,
   }));
   return {
-    place,
+    place: [...place, ...there.place],
     leave: left.filter((pair) => !isLeaving(world, pair)),
     yields: plan.yields,
     switched: plan.add.flatMap((placing) => switchOf(world, placing)),
@@ -78,8 +85,21 @@ export function planPlaces(
       ),
       ...plan.leave.flatMap((pair) => failureOf(world, pair)),
     ],
-    short: plan.short,
+    short: new Map([...plan.short, ...there.short]),
   };
+}
+
+/** What external Tritons hold is found, everything else is placed. */
+function sortDeployments<T extends { id: string; body: DeploymentBody | null }>(deployments: readonly T[]) {
+  const held: { id: string; tritonModel: string }[] = [];
+  const own: T[] = [];
+  for (const deployment of deployments) {
+    const [variant] = deployment.body?.variants ?? [];
+    const tritonModel = variant?.tritonModel ?? '';
+    if (isHeld(tritonModel)) held.push({ id: deployment.id, tritonModel });
+    else own.push(deployment);
+  }
+  return { held, own };
 }
 
 const toCurrent = ({ deployment, server, tritonModel, state, observed, yields }: Placement) => ({

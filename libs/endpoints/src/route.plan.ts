@@ -2,6 +2,7 @@ import type { EndpointSpec, EngineTensor, Route, RouteTarget, TensorSpec } from 
 import type { Placement } from '@perch/fleet';
 import { servingPlacements } from './deployment.decide.ts';
 import type { DeploymentBody } from './engine.plan.ts';
+import { routedModel } from './external-endpoint.plan.ts';
 
 /** A ready deployment that is not draining, with its servers. */
 export interface RoutableDeployment {
@@ -38,7 +39,7 @@ function targetOf({ id, version, tritonModel, body, placements }: RoutableDeploy
   return {
     deployment: id,
     version,
-    tritonModel,
+    ...routedModel(tritonModel),
     ...(others.length > 0 ? { models: Object.fromEntries(others.map((server) => [server, names.get(server)!])) } : {}),
     servers: [...servers].sort(),
     maxBatchSize,

@@ -1,4 +1,11 @@
-import { AppError, type EndpointSpec, endpointSpec, parseBuiltinOptions, parseWith } from '@perch/contracts';
+import {
+  AppError,
+  type EndpointSpec,
+  endpointSpec,
+  parseBuiltinOptions,
+  parseWith,
+  sourceModelName,
+} from '@perch/contracts';
 import { engineContradictions } from './engine-settings.plan.ts';
 
 /** One part of a spec that is understood and not built yet. */
@@ -10,7 +17,6 @@ export interface UnavailablePart {
 type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: string];
 
 const rules: readonly Rule[] = [
-  ['model.source', (s) => s.model.source !== undefined, 'models served by an external Triton are not available yet'],
   ['traffic.mode', (s) => s.traffic.mode === 'progressive', 'progressive rollouts are not available yet; use newest or weighted'],
   ['traffic.policy', (s) => s.traffic.policy !== undefined, 'rollout policies are not available yet'],
   ['traffic.sticky', (s) => s.traffic.sticky !== undefined, 'sticky assignment is not available yet'],
@@ -28,6 +34,10 @@ export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
 function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePart[] {
   const faults: UnavailablePart[] = [];
   const add = (path: string, message: string) => faults.push({ path, message });
+  if (model.source !== undefined && Object.keys(engine).length > 0)
+    add('engine', 'has no meaning with model.source: the external Triton knows how it runs its models');
+  if (model.source !== undefined && (model.select?.tags.length || model.select?.published === false))
+    add('model.select', 'versions of an external Triton have numbers alone: give select.versions or maxVersions');
   if (engine.dynamicBatching && !engine.config && !(engine.maxBatchSize && engine.maxBatchSize > 0))
     add('engine.dynamicBatching', 'wants engine.maxBatchSize above 0');
   const tooLarge = engine.dynamicBatching?.preferredSizes?.find((size) => size > (engine.maxBatchSize ?? 0));
@@ -52,13 +62,20 @@ export function refuseKind(input: unknown): void {
     });
 }
 
+/** An endpoint that is served by an external Triton need not name a model of the registry. */
+export function nameSource(input: unknown): unknown {
+  const model = (input as { model?: { source?: unknown } } | null)?.model;
+  if (typeof model?.source !== 'string') return input;
+  return { ...(input as object), model: { ...sourceModelName(model.source), ...model } };
+}
+
 /**
  * A spec as the user wrote it, with every default filled in. Throws `invalid` naming the field at fault, and
  * `not_available_yet` naming every field that asks for what is not built: nothing is ignored silently.
  */
 export function parseSpec(input: unknown): EndpointSpec {
   refuseKind(input);
-  const spec = parseWith(endpointSpec, input, 'endpoint spec');
+  const spec = parseWith(endpointSpec, nameSource(input), 'endpoint spec');
   const contradicting = contradictions(spec);
   if (contradicting.length > 0)
     throw new AppError('invalid', `endpoint ${spec.name}: ${words(contradicting)}`, {

@@ -1,4 +1,5 @@
 import type { DeploymentState, EndpointSpec, EndpointStatus } from '@perch/contracts';
+import { splitSource } from './external-endpoint.plan.ts';
 
 export interface DeploymentSight {
   version: number;
@@ -38,6 +39,7 @@ function verdict({ spec, wanted, deployments, short, modelExists }: StatusFacts,
   const model = `${spec.model.project}/${spec.model.name}`;
   const now = serving.length > 0 ? `version ${serving.join(', ')} serves` : 'nothing serves';
   if (spec.stopped) return { phase: 'blocked', reason: 'stopped', message: `it was stopped by hand; ${now}` };
+  if (wanted.length === 0 && spec.model.source) return sourceless(spec.model.source, spec, now);
   if (wanted.length === 0)
     return {
       phase: 'blocked',
@@ -68,6 +70,17 @@ function verdict({ spec, wanted, deployments, short, modelExists }: StatusFacts,
     };
   if (short) return { phase: 'progressing', reason: 'too_few_servers', message: `${now}; ${short}` };
   return { phase: 'ready', reason: 'serving', message: now };
+}
+
+function sourceless(source: string, { model }: EndpointSpec, now: string): Verdict {
+  const { scope, model: name } = splitSource(source);
+  const numbers = model.version === undefined ? model.select?.versions : [model.version];
+  const what = numbers ? `version ${numbers.join(' or ')} of ${name}` : `a version of ${name}`;
+  return {
+    phase: 'blocked',
+    reason: 'no_model',
+    message: `no external server ${scope}, or of a pool of that name, has ${what} ready; ${now}`,
+  };
 }
 
 function rule({ model }: EndpointSpec): string {

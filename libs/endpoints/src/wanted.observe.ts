@@ -1,8 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { digestOf, type EndpointSpec, tritonModelName } from '@perch/contracts';
+import { ExternalStore, type Holding } from '@perch/fleet';
+import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { WantedVersion } from './endpoint.plan.ts';
 import { sourceDigest } from './engine.plan.ts';
+import { heldDeployment, selectHeld, splitSource } from './external-endpoint.plan.ts';
 import { LayoutFault } from './layout.plan.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { usesDigest } from './uses.plan.ts';
@@ -21,9 +24,15 @@ export class WantedObserve {
   constructor(
     @Inject(VERSIONS) private readonly versions: VersionSource,
     private readonly resolution: ResolutionSource,
+    private readonly transactions: Transactions,
+    private readonly external: ExternalStore,
   ) {}
 
   async observe(spec: EndpointSpec, known: readonly DeploymentRow[]): Promise<WantedSight> {
+    if (spec.model.source) {
+      const numbers = await this.heldNumbers(spec, spec.model.source, known);
+      return { modelExists: numbers.length > 0, wanted: numbers.map((number) => heldDeployment(spec, number)) };
+    }
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const byNumber = new Map(versions.map((version) => [version.number, version]));
     const wanted: WantedVersion[] = [];
@@ -35,7 +44,19 @@ export class WantedObserve {
   /** Numbers alone, for predictions. */
   async wantedNumbers(spec: EndpointSpec): Promise<number[]> {
     if (spec.stopped) return [];
+    if (spec.model.source) return this.heldNumbers(spec, spec.model.source, []);
     return selectVersions(spec.model, await this.versions.versionsOf(spec.model.project, spec.model.name));
+  }
+
+  /** What external Tritons hold of the model that a source names. */
+  async holdings(tx: Tx, source: string): Promise<Holding[]> {
+    const { scope, model } = splitSource(source);
+    return this.external.holdings(tx, scope, model);
+  }
+
+  private async heldNumbers(spec: EndpointSpec, source: string, known: readonly DeploymentRow[]): Promise<number[]> {
+    const holdings = await this.holdings(this.transactions.manager, source);
+    return selectHeld(spec, holdings, new Set(known.map((row) => row.triton_model)));
   }
 
   private async resolve(

@@ -10,7 +10,7 @@ import {
   paged,
   rollbackEndpoint,
 } from '@perch/contracts';
-import { EndpointDetailService, EndpointService, refuseKind } from '@perch/endpoints';
+import { EndpointDetailService, EndpointService, nameSource, refuseKind } from '@perch/endpoints';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { Allow, Answers, By, Idempotent, IfMatch, pageOf, readCursor, requireEndpoint, setEtag } from './http.ts';
@@ -20,7 +20,7 @@ const Named = () => Param('endpoint', { schema: endpointName });
 /** Kinds that are not built yet are told so, not that their fields are wrong. */
 const specBody = z.preprocess((value) => {
   refuseKind(value);
-  return value;
+  return nameSource(value);
 }, endpointSpec);
 const listQuery = z.object({
   cursor: z.string().max(400).optional(),
