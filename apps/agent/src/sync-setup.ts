@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Provider } from '@nestjs/common';
+import { Injectable, type Provider } from '@nestjs/common';
 import { LOGGER, type Logger, Metrics } from '@perch/platform';
 import {
   BlobCache,
@@ -29,15 +29,13 @@ import { SUPERVISOR } from './server.source.ts';
 import { SessionService } from './session.service.ts';
 
 /** Connections that the agent holds; closed last. */
+@Injectable()
 export class OutsideConnections {
   /** To the artifact store and Triton's metrics port. */
   readonly dispatcher = new Agent({ connect: { timeout: 10_000 }, connections: 16, keepAliveTimeout: 10_000 });
   readonly transport = new HttpTransport();
-  private readonly client: ControlPlaneClient;
 
-  constructor(client: ControlPlaneClient) {
-    this.client = client;
-  }
+  constructor(private readonly client: ControlPlaneClient) {}
 
   async close(): Promise<void> {
     await this.transport.close();

@@ -57,6 +57,8 @@ function describeWanted(name: string, wanted: Wanted, world: SyncWorld, tritonDo
 function describeUnwanted(name: string, world: SyncWorld): ModelState | undefined {
   const entry = world.index?.get(name);
   const reason = world.held.failures.get(name)?.reason ?? null;
+  // Wanted or not: Triton will not let go of it by itself.
+  if (world.held.stuck.has(name) && entry?.state === 'LOADING') return { state: 'stuck', reason };
   if (world.removalsAllowed) return { state: 'unloading', reason };
   switch (entry?.state) {
     case 'READY':
