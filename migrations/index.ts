@@ -8,6 +8,7 @@ import { AddCapacity1790000000510 } from './1790000000510-add-capacity.ts';
 import { AddUses1790000000520 } from './1790000000520-add-uses.ts';
 import { AddTruth1790000000530 } from './1790000000530-add-truth.ts';
 import { AddExternal1790000000540 } from './1790000000540-add-external.ts';
+import { AddFileFacts1790000000550 } from './1790000000550-add-file-facts.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -21,4 +22,5 @@ export const migrations = [
   AddUses1790000000520,
   AddTruth1790000000530,
   AddExternal1790000000540,
+  AddFileFacts1790000000550,
 ];

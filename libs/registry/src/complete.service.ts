@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { type Actor, AppError, type Version } from '@perch/contracts';
 import { Transactions } from '@perch/platform/database';
 import { type BlobFault, BlobVerifyService } from './blob-verify.service.ts';
-import { SignatureService } from './signature.service.ts';
+import { InspectionService } from './inspection.service.ts';
+import type { UploadFault } from './upload-checks.ts';
 import type { VersionEntity } from './version.entity.ts';
 import { nameOf, toVersion, VersionStore } from './version.store.ts';
 import { VersionChangeService } from './version-change.service.ts';
@@ -18,7 +19,7 @@ export class CompleteService {
     private readonly transactions: Transactions,
     private readonly versions: VersionStore,
     private readonly verify: BlobVerifyService,
-    private readonly signatures: SignatureService,
+    private readonly inspection: InspectionService,
     private readonly changes: VersionChangeService,
   ) {}
 
@@ -39,7 +40,8 @@ export class CompleteService {
       await this.giveFreshKeys(version, faults);
       throw uploadFault(version, files, faults);
     }
-    const signature = await this.signatures.read(version.id, files);
+    const { signature, facts, faults: wrong } = await this.inspection.inspect(version.id, files);
+    if (wrong.length > 0) throw checkFault(version, wrong);
     const { project, name } = version.model;
     return this.transactions.run(async (tx) => {
       const now = await this.versions.lock(tx, project, name, version.number);
@@ -49,7 +51,7 @@ export class CompleteService {
           'unavailable',
           `${nameOf(now)}: its bytes changed while it was completed; complete it again`,
         );
-      await this.versions.change(tx, now.id, { state: 'draft', completedAt: new Date(), signature });
+      await this.versions.change(tx, now.id, { state: 'draft', completedAt: new Date(), signature, facts });
       await this.changes.record(tx, actor, 'version.complete', now, { manifestDigest: now.manifestDigest });
       return toVersion(await this.versions.get(tx, project, name, version.number), files);
     });
@@ -63,6 +65,17 @@ export class CompleteService {
       if (now.state === 'uploading') await this.verify.replaceSpoilt(tx, now.id, faults);
     });
   }
+}
+
+/** What the files say is wrong: other bytes are wanted, and those are another version; what arrived is not sent again. */
+function checkFault(version: VersionEntity, faults: readonly UploadFault[]): AppError {
+  const words = faults.slice(0, 3).map(({ path, message }) => `${path}: ${message}`);
+  const more = faults.length > 3 ? ` (and ${faults.length - 3} more)` : '';
+  return new AppError(
+    'invalid',
+    `${nameOf(version)} cannot be completed: ${words.join('; ')}${more}; correct the file and upload again, files that arrived are not sent twice`,
+    { details: { errors: [...faults] } },
+  );
 }
 
 /** One error for all files at fault, the first three in words; `integrity` when bytes are wrong, else `invalid`. */

@@ -20,5 +20,7 @@ export { type CollectOptions, GarbageService } from './garbage.service.ts';
 export type { ImportOptions } from './import.service.ts';
 export { RegistryModule, type RegistryOptions } from './registry.module.ts';
 export { RegistryService } from './registry.service.ts';
+export { type StoreProbe, StoreProbeService } from './store-probe.service.ts';
 export { SweepService, type Swept } from './sweep.service.ts';
+export type { UploadChecks, UploadFault, UploadSight } from './upload-checks.ts';
 export { modelWork } from './version-change.service.ts';

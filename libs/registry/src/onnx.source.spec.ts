@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import onnxProto from 'onnx-proto';
 import { describe, expect, it } from 'vitest';
-import { readOnnxSignature } from './onnx.source.ts';
+import { readOnnx } from './onnx.source.ts';
 
 const { onnx } = onnxProto;
 type Dims = (number | string)[];
@@ -30,11 +30,12 @@ async function signatureOf(bytes: Buffer) {
     read += last - first + 1;
     return bytes.subarray(first, last + 1);
   };
-  const signature = await readOnnxSignature(range, bytes.length, new AbortController().signal);
-  return { signature, read };
+  const { fault, ...sight } = await readOnnx(range, bytes.length, new AbortController().signal);
+  if (fault) throw fault;
+  return { ...sight, read };
 }
 
-describe('readOnnxSignature', () => {
+describe('readOnnx', () => {
   it('reads names, types and shapes; a free dimension is -1', async () => {
     const bytes = file({
       name: 'g',
@@ -60,8 +61,26 @@ describe('readOnnxSignature', () => {
       output: [value('y', 1, [4])],
     });
     const { signature, read } = await signatureOf(bytes);
-    expect(signature.inputs).toEqual([{ name: 'x', datatype: 'FP32', shape: [4] }]);
+    expect(signature!.inputs).toEqual([{ name: 'x', datatype: 'FP32', shape: [4] }]);
     expect(read).toBeLessThan(200_000);
+  });
+
+  it('reads the versions of format and operators, those of the standard ones alone', async () => {
+    const bytes = (opsetImport: object[]) =>
+      Buffer.from(
+        onnx.ModelProto.encode(
+          onnx.ModelProto.create({
+            irVersion: 9,
+            opsetImport,
+            graph: { initializer: [weight('w', 400_000)], output: [value('y', 1, [4])] },
+          }),
+        ).finish(),
+      );
+    const standard = { domain: '', version: 17 };
+    const microsoft = { domain: 'com.microsoft', version: 1 };
+    expect(await signatureOf(bytes([microsoft, standard]))).toMatchObject({ ir: 9, opset: 17 });
+    expect(await signatureOf(bytes([{ domain: 'ai.onnx', version: 21 }]))).toMatchObject({ ir: 9, opset: 21 });
+    expect(await signatureOf(bytes([microsoft]))).toMatchObject({ ir: 9, opset: null });
   });
 
   it('knows every type Triton has a name for', async () => {
@@ -82,7 +101,7 @@ describe('readOnnxSignature', () => {
     ];
     const output = names.map((name, at) => value(name, at + 1, [1]));
     const { signature } = await signatureOf(file({ output: [...output, value('BF16', 16, [1])] }));
-    expect(signature.outputs.map((spec) => spec.datatype)).toEqual([...names, 'BF16']);
+    expect(signature!.outputs.map((spec) => spec.datatype)).toEqual([...names, 'BF16']);
   });
 
   it.each([
@@ -115,6 +134,6 @@ describe('readOnnxSignature', () => {
   it('gives up when its time is over', async () => {
     const bytes = file({ output: [value('y', 1, [4])] });
     const read = async () => bytes;
-    await expect(readOnnxSignature(read, bytes.length, AbortSignal.abort())).rejects.toThrow();
+    await expect(readOnnx(read, bytes.length, AbortSignal.abort())).rejects.toThrow();
   });
 });

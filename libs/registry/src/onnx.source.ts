@@ -89,19 +89,49 @@ const types: Record<number, DataType> = {
 }; // biome-ignore format: one row reads better
 
 /** Field numbers of onnx.proto. */
-const modelGraph = 7;
+const model = { irVersion: 1, graph: 7, opsetImport: 8 };
 const graph = { initializer: 5, input: 11, output: 12 };
 const tensorName = 8;
 
+/** What an ONNX file tells of itself; null: it does not. */
+export interface OnnxSight {
+  signature: Signature | null;
+  /** Of the standard operators. */
+  opset: number | null;
+  ir: number | null;
+  /** Why there is no signature. */
+  fault: Error | null;
+}
+
 /**
- * Inputs and outputs of an ONNX model, weights left out (old exporters list them as inputs too), free dimensions -1.
- * Throws when it is no ONNX model, or holds something other than plain tensors of known type and rank.
+ * Versions, inputs and outputs of an ONNX model, weights left out (old exporters list them as inputs too), free
+ * dimensions -1. Throws when it is no ONNX model at all; a graph that holds something other than plain tensors of known
+ * type and rank has no signature.
  */
-export async function readOnnxSignature(read: RangeRead, size: number, signal: AbortSignal): Promise<Signature> {
+export async function readOnnx(read: RangeRead, size: number, signal: AbortSignal): Promise<OnnxSight> {
   const scan = new Scanner(read, size, signal);
-  for await (const field of scan.fields(0, size))
-    if (field.number === modelGraph && field.wire === 2) return readGraph(scan, field);
-  throw new Error('file holds no graph');
+  const sight: OnnxSight = { signature: null, opset: null, ir: null, fault: null };
+  let body: Field | undefined;
+  for await (const field of scan.fields(0, size)) {
+    if (field.number === model.irVersion && field.wire === 0) sight.ir = field.value;
+    if (field.number === model.graph && field.wire === 2) body ??= field;
+    if (field.number === model.opsetImport && field.wire === 2) sight.opset ??= await standardOpset(scan, field);
+  }
+  if (!body) throw new Error('file holds no graph');
+  try {
+    sight.signature = await readGraph(scan, body);
+  } catch (error) {
+    signal.throwIfAborted();
+    sight.fault = error as Error;
+  }
+  return sight;
+}
+
+/** OperatorSetIdProto: domain = 1, version = 2. The standard operators have no domain, or say `ai.onnx`. */
+async function standardOpset(scan: Scanner, at: Field): Promise<number | null> {
+  const domain = await find(scan, at, 1);
+  if (domain && !['', 'ai.onnx'].includes(await scan.text(domain))) return null;
+  return (await find(scan, at, 2))?.value ?? null;
 }
 
 async function readGraph(scan: Scanner, at: Field): Promise<Signature> {

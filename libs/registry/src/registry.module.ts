@@ -14,13 +14,15 @@ import { DeletionService } from './deletion.service.ts';
 import { GarbageService } from './garbage.service.ts';
 import { GarbageStore } from './garbage.store.ts';
 import { IMPORT_OPTIONS, type ImportOptions, ImportService, type ImportSettings, S3_SOURCE } from './import.service.ts';
+import { InspectionService } from './inspection.service.ts';
 import { ModelEntity } from './model.entity.ts';
 import { ModelStore } from './model.store.ts';
 import { RegistryService } from './registry.service.ts';
-import { SignatureService } from './signature.service.ts';
 import { keepSigningKey } from './signing-key.store.ts';
+import { StoreProbeService } from './store-probe.service.ts';
 import { SweepService } from './sweep.service.ts';
 import { UploadService } from './upload.service.ts';
+import { noChecks, UPLOAD_CHECKS, type UploadChecks } from './upload-checks.ts';
 import { VersionEntity } from './version.entity.ts';
 import { VersionService } from './version.service.ts';
 import { VersionStore } from './version.store.ts';
@@ -31,6 +33,8 @@ import { VersionNumberService } from './version-number.service.ts';
 export interface RegistryOptions {
   store: StoreOptions;
   imports?: ImportOptions;
+  /** What a version is judged by when its upload is completed; default: nothing. */
+  checks?: UploadChecks;
 }
 
 /** Wants `DatabaseModule` (migrated), `LOGGER`, `Metrics` and `CHANGE_LOG` from global modules. */
@@ -64,6 +68,7 @@ export class RegistryModule {
         store,
         s3Source,
         imports,
+        { provide: UPLOAD_CHECKS, useValue: options.checks ?? noChecks },
         ModelStore,
         VersionStore,
         BlobStore,
@@ -71,7 +76,7 @@ export class RegistryModule {
         VersionNumberService,
         BlobService,
         BlobVerifyService,
-        SignatureService,
+        InspectionService,
         UploadService,
         CompleteService,
         VersionService,
@@ -79,11 +84,12 @@ export class RegistryModule {
         BlobRemovalService,
         SweepService,
         GarbageStore,
+        StoreProbeService,
         GarbageService,
         DeletionService,
         RegistryService,
       ],
-      exports: [RegistryService, DeletionService, GarbageService, SweepService, ARTIFACT_STORE],
+      exports: [RegistryService, DeletionService, GarbageService, StoreProbeService, SweepService, ARTIFACT_STORE],
     };
   }
 }

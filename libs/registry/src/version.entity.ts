@@ -1,4 +1,4 @@
-import type { Framework, Signature, UsedModel, Version, VersionState } from '@perch/contracts';
+import type { FileFacts, Framework, Signature, UsedModel, Version, VersionState } from '@perch/contracts';
 import { Column, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import { sizeColumn } from './blob.entity.ts';
 import { ModelEntity } from './model.entity.ts';
@@ -16,6 +16,7 @@ export class VersionEntity {
   @Column('bigint', { name: 'size_bytes', transformer: sizeColumn }) sizeBytes!: number;
   @Column('text', { nullable: true }) framework!: Framework | null;
   @Column('jsonb', { nullable: true }) signature!: Signature | null;
+  @Column('jsonb', { nullable: true }) facts!: FileFacts | null;
   @Column('text', { array: true }) tags!: string[];
   @Column('text') description!: string;
   @Column('jsonb') metadata!: Record<string, string>;

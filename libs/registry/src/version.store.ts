@@ -7,12 +7,12 @@ import { VersionFileEntity } from './version-file.entity.ts';
 
 export type NewVersion = Omit<
   VersionEntity,
-  'model' | 'createdAt' | 'completedAt' | 'publishedAt' | 'signature' | 'deletedAt'
+  'model' | 'createdAt' | 'completedAt' | 'publishedAt' | 'signature' | 'facts' | 'deletedAt'
 >;
 export type VersionChange = Partial<
   Pick<
     VersionEntity,
-    | 'state' | 'framework' | 'signature' | 'tags' | 'description' | 'metadata' | 'lineage'
+    | 'state' | 'framework' | 'signature' | 'facts' | 'tags' | 'description' | 'metadata' | 'lineage'
     | 'completedAt' | 'publishedAt' | 'uploadExpiresAt'
   >
 >; // biome-ignore format: one list
@@ -161,6 +161,7 @@ export const toVersion = (version: VersionEntity, files?: readonly VersionFileEn
   sizeBytes: version.sizeBytes,
   framework: version.framework,
   signature: version.signature,
+  ...(version.facts ? { facts: version.facts } : {}),
   tags: version.tags,
   description: version.description,
   metadata: version.metadata,
