@@ -6,16 +6,20 @@ import { uploadVersion } from '../upload/version.apply.ts';
 import type { Run } from '../verb.ts';
 import { finish, wishOf } from './model-upload.ts';
 
-const later: Record<string, string> = { mlflow: 'an MLflow folder', triton: 'a Triton model repository' };
+const later: Record<string, string> = { mlflow: 'an MLflow folder' };
 
-export const run: Run = async (invocation, [reference, folder], options) => {
-  const model = parseModel(reference as string);
+export const run: Run = async (invocation, places, options) => {
+  const [reference, folder] = places;
   const kind = options['from'] as string;
+  if (kind === 'triton') return (await import('./model-import-triton.ts')).importTriton(invocation, places, options);
   if (later[kind])
     throw new AppError('not_available_yet', `--from ${kind} is not available yet: it will read ${later[kind]}`);
   if (kind !== 'huggingface')
-    throw new AppError('invalid', `--from: wants huggingface, got "${kind}" (mlflow and triton are not available yet)`);
-  const { files } = await findFiles(folder as string);
+    throw new AppError('invalid', `--from: wants huggingface or triton, got "${kind}" (mlflow is not available yet)`);
+  if (!reference || !folder)
+    throw new AppError('invalid', 'wants a model and a folder: perch model import project/name DIR');
+  const model = parseModel(reference);
+  const { files } = await findFiles(folder);
   const plan = planHuggingFace(
     files.map(({ path }) => path),
     options['onnx'],

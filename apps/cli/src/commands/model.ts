@@ -57,14 +57,22 @@ export function define(program: Command): void {
     load: () => import('./model-upload.ts'),
   });
   addVerb(model, {
-    usage: 'import <model> <folder>',
-    summary: 'upload a Hugging Face folder that holds an ONNX file and tokenizer.json',
-    examples: ['perch model import nlp/minilm ./all-MiniLM-L6-v2 --from huggingface --publish'],
+    usage: 'import [model] [folder]',
+    summary: 'upload a Hugging Face folder with an ONNX file, or the models of a Triton repository',
+    examples: [
+      'perch model import nlp/minilm ./all-MiniLM-L6-v2 --from huggingface --publish',
+      'perch model import --from triton ./model_repository --project nlp --endpoint --dry-run',
+      'perch model import nlp/scorer ./model_repository/scorer --from triton --publish',
+    ],
     options: (command) => {
       uploading(command);
       command
-        .option('--from <kind>', 'huggingface (mlflow and triton: not available yet)', 'huggingface')
-        .option('--onnx <path>', 'which ONNX file, where the folder holds several');
+        .option('--from <kind>', 'huggingface or triton (mlflow: not available yet)', 'huggingface')
+        .option('--onnx <path>', 'huggingface: which ONNX file, where the folder holds several')
+        .option('--project <name>', 'triton: where the models go')
+        .option('--name <folder=name>', 'triton: the Perch name of a model folder; may be repeated', many)
+        .option('--endpoint [prefix]', 'triton: publish, and serve each model as Triton would (prefix/name)')
+        .option('--dry-run', 'triton: only say what would be imported');
     },
     waits: '60s',
     load: () => import('./model-import.ts'),
