@@ -6,6 +6,7 @@ import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
 import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
+import { FleetExternalController } from './admin-api/fleet-external.controller.ts';
 import { FleetServerController } from './admin-api/fleet-server.controller.ts';
 import { configTexts } from './config-text.source.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
@@ -13,6 +14,10 @@ import { EnrolController } from './internal-api/enrol.controller.ts';
 import { RouterController } from './internal-api/router.controller.ts';
 import { ServerController } from './internal-api/server.controller.ts';
 import { AutoUpdateLoop } from './loops/auto-update.loop.ts';
+import { ExternalApply } from './loops/external.apply.ts';
+import { ExternalLoop } from './loops/external.loop.ts';
+import { ExternalReconcile } from './loops/external.reconcile.ts';
+import { ExternalTritons } from './loops/external-triton.client.ts';
 import { PlacementLoop } from './loops/placement.loop.ts';
 import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 
@@ -22,6 +27,7 @@ export const endpointControllers: Type[] = [
   DeletionController,
   FleetController,
   FleetServerController,
+  FleetExternalController,
   BlobController,
   EnrolController,
   RouterController,
@@ -29,7 +35,16 @@ export const endpointControllers: Type[] = [
 ];
 
 /** For the module that imports the fleet, the registry and `endpointsModule(…)`. */
-export const endpointProviders: Provider[] = [EndpointLogService, AutoUpdateLoop, PlacementLoop, RoutingTableLoop];
+export const endpointProviders: Provider[] = [
+  EndpointLogService,
+  AutoUpdateLoop,
+  ExternalApply,
+  ExternalLoop,
+  ExternalReconcile,
+  ExternalTritons,
+  PlacementLoop,
+  RoutingTableLoop,
+];
 
 /** `registry`: the very module that the program imports, so that there is one registry. */
 export const endpointsModule = (registry: DynamicModule): DynamicModule =>
