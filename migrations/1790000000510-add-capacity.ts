@@ -41,7 +41,7 @@ const up = [
   )`,
 
   `alter table placements add column yields boolean not null default false, add column waits text,
-     add column placed_at timestamptz not null default now()`,
+     add column earlier jsonb not null default '[]', add column placed_at timestamptz not null default now()`,
   'update placements set placed_at = created_at',
   `create table placement_needs (
     deployment_id uuid not null,
@@ -70,7 +70,9 @@ export class AddCapacity1790000000510 implements MigrationInterface {
     await db.query(
       'drop table dropped_models, placement_needs, variant_failures, model_memory, server_loads, server_drains',
     );
-    await db.query('alter table placements drop column yields, drop column waits, drop column placed_at');
+    await db.query(
+      'alter table placements drop column yields, drop column waits, drop column earlier, drop column placed_at',
+    );
     await db.query('alter table triton_models drop column guess_bytes, drop column on_gpu');
     await db.query('alter table server_models drop column memory');
     await db.query('alter table servers drop column facts, drop column usage, drop column device');

@@ -136,6 +136,8 @@ export const deployment = z
         state: z.string(),
         reason: z.string().nullable(),
         tritonModel: z.string().optional(),
+        /** Ways to run it that failed there for good before this one, with the model server's words; absent = none. */
+        earlier: z.array(z.object({ tritonModel: z.string(), reason: z.string() })).optional(),
         wanted: z.enum(['held', 'leaving']).optional(),
         since: z.string().nullable().optional(),
         /** What the model server grew by when the model was loaded alone; null: not measured. */

@@ -34,10 +34,11 @@ function viewDeployment(row: DeploymentRow, placements: readonly Placement[], ro
     since: row.since.toISOString(),
     servers: placements
       .filter(({ deployment }) => deployment === row.id)
-      .map(({ serverName, observed, presence }) => ({
+      .map(({ serverName, observed, presence, earlier = [] }) => ({
         server: serverName,
         state: presence === 'live' ? (observed?.state ?? 'not told yet') : presence,
         reason: observed?.reason ?? null,
+        ...(earlier.length > 0 ? { earlier } : {}),
       })),
     weightPercent: Math.round(share * 10_000) / 100,
   };
@@ -53,7 +54,7 @@ export function detailEndpoint(endpoint: Endpoint, sights: readonly PlacementSig
 }
 
 function viewSight(sight: PlacementSight): Deployment['servers'][number] {
-  const { server, observed, memory, tritonModel } = sight;
+  const { server, observed, memory, tritonModel, earlier = [] } = sight;
   const wait = serverWait(sight);
   const leaving = sight.state !== 'active';
   const gpuBytes = Object.values(memory?.gpuBytes ?? {}).reduce((sum, bytes) => sum + bytes, 0);
@@ -62,6 +63,7 @@ function viewSight(sight: PlacementSight): Deployment['servers'][number] {
     state: server.presence === 'live' ? (observed?.state ?? 'not told yet') : server.presence,
     reason: observed?.reason ?? null,
     tritonModel,
+    ...(earlier.length > 0 ? { earlier } : {}),
     wanted: leaving ? 'leaving' : 'held',
     since: observed?.since ?? sight.placedAt,
     memoryBytes: memory ? (gpuBytes > 0 ? gpuBytes : memory.ramBytes) : null,

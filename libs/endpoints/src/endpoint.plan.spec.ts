@@ -68,6 +68,7 @@ class Sandbox {
           id,
           name: id,
           presence,
+          reported: true,
           drain: null,
           external: false,
           device: 'cpu',

@@ -186,7 +186,7 @@ describe('placements, whatever happens to servers', () => {
           pool.settle();
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -211,7 +211,7 @@ describe('placements, whatever happens to servers', () => {
           expect(said(second)).toEqual(said(first));
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -231,7 +231,7 @@ describe('placements, whatever happens to servers', () => {
           expect(plan.leave.every(({ server }) => server === name)).toBe(true);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 

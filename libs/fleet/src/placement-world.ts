@@ -8,6 +8,8 @@ export interface PlannedServer {
   id: string;
   name: string;
   presence: Presence;
+  /** What it is and holds is known; before its first report nothing is placed on it. */
+  reported: boolean;
   /** It loses what it holds, as soon as others serve it, and gets nothing new. `forced`: at once. */
   drain: 'forced' | 'orderly' | null;
   /** It has no agent: what it holds is not ours to decide. */

@@ -7,10 +7,11 @@ import { type ModelVariant, neededName } from './variant.ts';
 export type Fit = { variant: ModelVariant } | { fault: string };
 
 /** Why a server gets nothing new, whatever it is. */
-export function serverFault({ presence, drain, external }: PlannedServer): string | undefined {
+export function serverFault({ presence, drain, external, reported }: PlannedServer): string | undefined {
   if (external) return 'has no agent';
   if (drain !== null) return 'is being drained';
-  return presence === 'live' ? undefined : 'does not report';
+  if (presence !== 'live') return 'does not report';
+  return reported ? undefined : 'has not reported yet';
 }
 
 export function fitOn(deployment: PlannedDeployment, server: PlannedServer, facts: ModelFacts): Fit {

@@ -21,6 +21,8 @@ export interface Placement {
   yields?: boolean;
   /** What a placement on a server that is drained still waits for, as last planned. */
   waits?: string | null;
+  /** Variants that failed there for good before this one. */
+  earlier?: { tritonModel: string; reason: string }[];
   routedRevision: number | null;
   unroutedRevision: number | null;
   presence: Presence;
@@ -40,6 +42,8 @@ export interface NewPlacement {
   tritonModel: string;
   /** What must lie beside it: names in the server's document, and the models they stand for. */
   needs: { name: string; tritonModel: string; usedModel: string | null }[];
+  /** The variant that failed there for good before. */
+  instead?: { tritonModel: string; reason: string } | null;
 }
 
 /** A (deployment, server) pair. */
@@ -61,7 +65,7 @@ export class PlacementStore {
 
   async ofEndpoints(tx: Tx, endpoints: readonly string[]): Promise<Placement[]> {
     const rows = await tx.query(
-      `select p.endpoint, p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved, p.yields, p.waits,
+      `select p.endpoint, p.deployment_id, p.server_id, s.name, p.triton_model, p.state, p.proved_at is not null as proved, p.yields, p.waits, p.earlier,
          p.routed_revision, p.unrouted_revision, s.presence, m.state as model_state, m.reason, m.inputs, m.outputs, m.max_batch_size
        from placements p join servers s on s.id = p.server_id
        left join server_models m on m.server_id = p.server_id and m.triton_model = p.triton_model
@@ -71,7 +75,7 @@ export class PlacementStore {
     return rows.map(toPlacement);
   }
 
-  /** Models must be known before they are placed; equal names have equal bodies, so the first one stays. */
+  /** Models must be known before they are placed; equal names have equal bodies, so the first one stays; a declared size is news. */
   async describeModel(tx: Tx, name: string, model: DesiredModel, declaredBytes: number | null = null): Promise<void> {
     await tx.query(
       `insert into triton_models (name, digest, body, guess_bytes, on_gpu) values ($1, $2, $3, $4, $5)
@@ -82,6 +86,7 @@ export class PlacementStore {
         JSON.stringify(model),
         model.engine.platform === 'ensemble' ? 0 : guessBytes(model, declaredBytes),
         runsOnGpu(model),
+        declaredBytes !== null,
       ],
     );
   }
@@ -111,12 +116,13 @@ export class PlacementStore {
       [rows],
     );
     await tx.query(
-      `insert into placements (deployment_id, server_id, endpoint, triton_model, proved_at)
+      `insert into placements (deployment_id, server_id, endpoint, triton_model, earlier, proved_at)
        select r.deployment, r.server, r.endpoint, r."tritonModel",
+         case when r.instead ? 'reason' then jsonb_build_array(r.instead) else '[]' end,
          (select now() from server_models m where m.server_id = r.server and m.triton_model = r."tritonModel" and m.state = 'ready')
-       from jsonb_to_recordset($1) as r(deployment uuid, server uuid, endpoint text, "tritonModel" text)
+       from jsonb_to_recordset($1) as r(deployment uuid, server uuid, endpoint text, "tritonModel" text, instead jsonb)
        on conflict (deployment_id, server_id) do update set state = 'active', yields = false, waits = null, placed_at = now(),
-         triton_model = excluded.triton_model,
+         triton_model = excluded.triton_model, earlier = placements.earlier || excluded.earlier,
          proved_at = case when placements.triton_model = excluded.triton_model then placements.proved_at else excluded.proved_at end`,
       [rows],
     );
@@ -280,6 +286,7 @@ const toPlacement = (row: any): Placement => ({
   proved: row.proved,
   yields: row.yields,
   waits: row.waits,
+  earlier: row.earlier,
   routedRevision: numberOrNull(row.routed_revision),
   unroutedRevision: numberOrNull(row.unrouted_revision),
   presence: row.presence,

@@ -93,9 +93,9 @@ export class ServerService {
     await this.workStore.enqueue(tx, work.server, id);
   }
 
-  /** Other software, or other hardware: what could not run there may run now, and the other way round. */
+  /** Its first word, other software, or other hardware: what could not run there may run now, and the other way round. */
   private async followFacts(tx: Tx, id: string, before: Beaten, { facts }: ObservedServer): Promise<void> {
-    if (canonicalJson(before.facts) === canonicalJson(facts ?? null)) return;
+    if (before.boot_id !== null && canonicalJson(before.facts) === canonicalJson(facts ?? null)) return;
     await this.stores.capacity.forgetFailures(tx, id);
     await this.stores.capacity.recount(tx, [id]);
     await this.workStore.enqueue(tx, work.pool, before.pool);

@@ -29,6 +29,8 @@ export interface PlacementSight {
   memory: NonNullable<ObservedModel['memory']> | null;
   /** The server's document as published holds the model. */
   told: boolean;
+  /** Variants that failed there for good before this one. */
+  earlier?: { tritonModel: string; reason: string }[];
 }
 
 interface Row {
@@ -42,6 +44,7 @@ interface Row {
   reason: string | null;
   since: Date | null;
   told: boolean;
+  earlier: { tritonModel: string; reason: string }[];
 }
 
 /**
@@ -52,7 +55,7 @@ interface Row {
 export class SightStore {
   async ofEndpoint(tx: Tx, endpoint: string): Promise<PlacementSight[]> {
     const rows: Row[] = await tx.query(
-      `select p.deployment_id, p.server_id, p.triton_model, p.state, p.proved_at is not null as proved, p.created_at,
+      `select p.deployment_id, p.server_id, p.triton_model, p.state, p.proved_at is not null as proved, p.created_at, p.earlier,
          m.state as model_state, m.reason, m.since, e.digest is not null as told
        from placements p
        left join server_models m on m.server_id = p.server_id and m.triton_model = p.triton_model
@@ -78,6 +81,7 @@ export class SightStore {
           : null,
         memory: memory?.[row.triton_model] ?? null,
         told: row.told,
+        earlier: row.earlier,
       };
     });
   }
