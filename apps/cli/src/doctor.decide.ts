@@ -1,5 +1,4 @@
-import { type Actor, AppError, type InstallationStatus, type Router, type Server } from '@perch/contracts';
-import { formatAge, formatBytes } from './duration.ts';
+import { type Actor, AppError, type Diagnosis, type Finding } from '@perch/contracts';
 
 export interface Health {
   ready: boolean;
@@ -15,27 +14,28 @@ export interface Facts {
   controlPlane: Health | AppError;
   router: Health | AppError | undefined;
   whoami: Actor | AppError;
-  status: InstallationStatus | AppError;
-  servers: Server[] | AppError;
-  routers: Router[] | AppError;
-}
-export interface Finding {
-  level: 'good' | 'warning' | 'bad';
-  what: string;
-  finding: string;
-  /** What to do about it. */
-  todo?: string;
+  /** What the control plane itself finds. */
+  diagnosis: Diagnosis | AppError;
 }
 
 const maxSkewMs = 30_000; // signed URLs live for minutes; certificates and keys bear less
-const minFreeBytes = 2_000_000_000;
 
-const good = (what: string, finding: string): Finding => ({ level: 'good', what, finding });
-const bad = (what: string, finding: string, todo: string): Finding => ({ level: 'bad', what, finding, todo });
-const warning = (what: string, finding: string, todo: string): Finding => ({ level: 'warning', what, finding, todo });
+const good = (what: string, message: string): Finding => ({ severity: 'ok', what, message, whatToDo: null });
+const bad = (what: string, message: string, whatToDo: string): Finding => ({
+  severity: 'error',
+  what,
+  message,
+  whatToDo,
+});
+const warning = (what: string, message: string, whatToDo: string): Finding => ({
+  severity: 'warning',
+  what,
+  message,
+  whatToDo,
+});
 
 /** Findings in the order in which they are to be dealt with. */
-export function diagnose(facts: Facts, now: number): Finding[] {
+export function diagnose(facts: Facts): Finding[] {
   if (facts.controlPlane instanceof AppError)
     return [
       bad(
@@ -48,9 +48,7 @@ export function diagnose(facts: Facts, now: number): Finding[] {
     ...program('control plane', facts.url, facts.controlPlane),
     ...clock(facts.controlPlane.skewMs),
     ...key(facts.whoami),
-    ...lineage(facts.status),
-    ...servers(facts.servers, now),
-    ...routers(facts.routers, now),
+    ...installation(facts.diagnosis, facts.whoami),
     ...router(facts),
   ];
 }
@@ -87,99 +85,23 @@ function key(whoami: Facts['whoami']): Finding[] {
   return [bad('key', whoami.message, 'save a good key with perch login, or set PERCH_API_KEY')];
 }
 
-function lineage(status: Facts['status']): Finding[] {
-  if (status instanceof AppError)
-    return status.code === 'forbidden'
-      ? []
-      : [bad('installation', status.message, 'look into the log of the control plane')];
-  if (status.confirmed) return [good('installation', `version ${status.version}`)];
-  return [
-    bad(
-      'installation',
-      'the database went back in time (restored from a backup?); nothing is removed from servers until somebody confirms',
-      'compare perch model list and perch endpoint list with what you expect, upload what is missing, then perch fleet confirm',
-    ),
-  ];
-}
-
-function servers(found: Facts['servers'], now: number): Finding[] {
-  if (found instanceof AppError)
-    return found.code === 'forbidden' ? [] : [bad('servers', found.message, 'look into the log of the control plane')];
-  if (found.length === 0)
+/** What the control plane says of itself and of all behind it. */
+function installation(found: Facts['diagnosis'], whoami: Facts['whoami']): Finding[] {
+  if (!(found instanceof AppError)) return found.findings;
+  if (whoami instanceof AppError) return []; // said already
+  if (found.code === 'forbidden')
     return [
-      bad('servers', 'none has joined', 'start an agent beside a Triton with a join key: perch key join --server'),
-    ];
-  return found.flatMap((server) => serverFindings(server, now));
-}
-
-function serverFindings(server: Server, now: number): Finding[] {
-  const what = `server ${server.name}`;
-  if (!server.live || !server.observed)
-    return [
-      bad(
-        what,
-        `silent; last heard of ${formatAge(server.lastSeenAt, now)}`,
-        'is its agent running, and does it reach the control plane?',
-      ),
-    ];
-  const { triton, disk, models, heldRemovals } = server.observed;
-  const findings: Finding[] = [];
-  if (!triton.live)
-    findings.push(
-      bad(
-        what,
-        `its Triton does not answer at ${server.http}`,
-        'start Triton; the agent loads everything again by itself',
-      ),
-    );
-  const failed = Object.entries(models).filter(([, { state }]) => state === 'failed' || state === 'stuck');
-  for (const [name, { state, reason }] of failed)
-    findings.push(
-      bad(
-        what,
-        `${name} ${state}: ${reason ?? 'no reason given'}`,
-        'mend the model and upload it again; older versions go on serving',
-      ),
-    );
-  if (disk.freeBytes < minFreeBytes)
-    findings.push(
-      warning(what, `only ${formatBytes(disk.freeBytes)} of disk free`, 'make room; loads fail when the disk is full'),
-    );
-  if (heldRemovals.length > 0)
-    findings.push(
       warning(
-        what,
-        `keeps ${heldRemovals.length} models that an unconfirmed document would remove`,
-        'if that removal is meant: perch fleet confirm',
+        'installation',
+        `a key of role ${whoami.role} does not see into it`,
+        'run it with a key of role operator or more to have database, store, servers and routers looked at',
       ),
-    );
-  return findings.length > 0
-    ? findings
-    : [
-        good(
-          what,
-          `${triton.name} ${triton.version}, ${Object.keys(models).length} models, ${formatBytes(disk.freeBytes)} free`,
-        ),
-      ];
-}
-
-function routers(found: Facts['routers'], now: number): Finding[] {
-  if (found instanceof AppError)
-    return found.code === 'forbidden' ? [] : [bad('routers', found.message, 'look into the log of the control plane')];
-  if (!found.some(({ live }) => live))
-    return [bad('routers', 'none is live, so nothing is served', 'start one with a join key: perch key join --router')];
-  return found.map((one) => {
-    const what = `router ${one.name}`;
-    const [problem] = Object.values(one.problems ?? {});
-    if (!one.live)
-      return warning(
-        what,
-        `silent; last heard of ${formatAge(one.lastSeenAt, now)}`,
-        `old versions stay loaded until it is back or forgotten: perch fleet forget-router ${one.id}`,
-      );
-    if (problem) return bad(what, problem, 'the version cannot be processed there; mend it and publish again');
-    return good(what, `serves from table ${one.revision ?? 'none yet'}`);
-  });
+    ];
+  if (found.code === 'not_found')
+    return [
+      warning('installation', 'this control plane is of an older release', 'bring it to the release of this program'),
+    ];
+  return [bad('installation', found.message, 'look into the log of the control plane')];
 }
 
 function router({ router: found, routerUrl, context }: Facts): Finding[] {

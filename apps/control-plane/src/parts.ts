@@ -2,6 +2,7 @@ import { type DynamicModule, Global, Module, type Provider, type Type } from '@n
 import { JoinKeyService } from '@perch/access';
 import { FleetModule, JOIN_KEYS } from '@perch/fleet';
 import { AuditController } from './admin-api/audit.controller.ts';
+import { DoctorController } from './admin-api/doctor.controller.ts';
 import { EventController } from './admin-api/event.controller.ts';
 import { GarbageController } from './admin-api/garbage.controller.ts';
 import { GarbageService } from './admin-api/garbage.service.ts';
@@ -9,11 +10,14 @@ import { JoinKeyController, KeyController } from './admin-api/key.controller.ts'
 import { registryControllers, registryModule, registryProviders } from './admin-api/registry.controllers.ts';
 import { StatusController } from './admin-api/status.controller.ts';
 import type { ControlPlaneConfig } from './control-plane.config.ts';
+import { DoctorService } from './doctor/doctor.service.ts';
+import { DoctorFleetSource } from './doctor/doctor-fleet.source.ts';
 import { endpointControllers, endpointProviders, endpointsModule } from './endpoints.parts.ts';
 
 /** Every controller of the program; those below /api/v1 make up openapi.json. */
 export const controllers: Type[] = [
   AuditController,
+  DoctorController,
   EventController,
   GarbageController,
   JoinKeyController,
@@ -30,7 +34,13 @@ const ports: Provider[] = [{ provide: JOIN_KEYS, useExisting: JoinKeyService }];
 @Module({ providers: ports, exports: ports })
 export class PortsModule {}
 
-export const partProviders: Provider[] = [GarbageService, ...registryProviders, ...endpointProviders];
+export const partProviders: Provider[] = [
+  GarbageService,
+  DoctorFleetSource,
+  DoctorService,
+  ...registryProviders,
+  ...endpointProviders,
+];
 
 /** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
 export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => {

@@ -1,8 +1,8 @@
-import { type Actor, AppError, type InstallationStatus, type Router, type Server } from '@perch/contracts';
+import { type Actor, AppError, type Diagnosis, type Finding } from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
 import { colorsFor } from '../color.ts';
 import { diagnose, type Facts, type Health } from '../doctor.decide.ts';
-import { type Shown, tableText } from '../output.ts';
+import { plainText, type Shown, tableText } from '../output.ts';
 import type { Run } from '../verb.ts';
 
 /** A question and its answer, or why there is none. */
@@ -35,28 +35,28 @@ export const run: Run = async (invocation) => {
     controlPlane: (await health(client, context.url)) as Health | AppError,
     router: await health(client, context.routerUrl),
     whoami: await tried(client.call<Actor>('/whoami')),
-    status: await tried(client.call<InstallationStatus>('/status')),
-    servers: await tried(client.list<Server>('/servers')),
-    routers: await tried(client.list<Router>('/routers')),
+    diagnosis: await tried(client.call<Diagnosis>('/doctor')),
   };
-  return shownFindings(diagnose(facts, Date.now()), colorsFor(process.stdout, invocation.settings.color));
+  return shownFindings(diagnose(facts), colorsFor(process.stdout, invocation.settings.color));
 };
 
-function shownFindings(findings: ReturnType<typeof diagnose>, paint: ReturnType<typeof colorsFor>): Shown {
-  const bad = findings.filter(({ level }) => level === 'bad').length;
-  const marks = { good: 'ok', warning: 'warning', bad: 'BAD' } as const;
-  const paints: Record<string, (text: string) => string> = { ok: paint.green, warning: paint.yellow, BAD: paint.red };
+function shownFindings(findings: readonly Finding[], paint: ReturnType<typeof colorsFor>): Shown {
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  const marks = { ok: 'ok', warning: 'warning', error: 'ERROR' } as const;
+  const paints: Record<string, (text: string) => string> = { ok: paint.green, warning: paint.yellow, ERROR: paint.red };
   const table = () =>
     tableText(findings, [
-      ['', ({ level }) => marks[level]],
+      ['', ({ severity }) => marks[severity]],
       ['what', ({ what }) => what],
-      ['finding', ({ finding }) => finding],
-    ]).replace(/^(ok|warning|BAD)(?= )/gm, (mark) => paints[mark]?.(mark) ?? mark);
-  const advice = findings.filter(({ todo }) => todo).map(({ what, todo }) => `* ${what}: ${todo}`);
-  const end = bad > 0 ? `${bad} ${bad === 1 ? 'thing is' : 'things are'} wrong.` : 'All is well.';
+      ['finding', ({ message }) => message],
+    ]).replace(/^(ok|warning|ERROR)(?= )/gm, (mark) => paints[mark]?.(mark) ?? mark);
+  const advice = findings
+    .filter(({ whatToDo }) => whatToDo !== null)
+    .map(({ what, whatToDo }) => `* ${plainText(what)}: ${plainText(whatToDo!)}`);
+  const end = errors > 0 ? `${errors} ${errors === 1 ? 'thing is' : 'things are'} wrong.` : 'All is well.';
   return {
-    value: { healthy: bad === 0, findings },
+    value: { healthy: errors === 0, findings },
     text: () => [table(), ...(advice.length > 0 ? ['', 'What to do:', ...advice] : []), '', end].join('\n'),
-    exitCode: bad > 0 ? 1 : 0,
+    exitCode: errors > 0 ? 1 : 0,
   };
 }

@@ -1,5 +1,6 @@
 export { CHANGE_LOG, type ChangeLog } from './change.log.ts';
 export { DatabaseModule } from './database.module.ts';
+export { type DatabaseFacts, readDatabaseFacts } from './database-facts.ts';
 export { migrate, migrateDown } from './migrate.ts';
 export { DATABASE_OPTIONS, type DatabaseOptions } from './options.ts';
 export { collectRows, type GarbageRule } from './row-garbage.ts';
