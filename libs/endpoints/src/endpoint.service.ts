@@ -38,7 +38,7 @@ export class EndpointService {
 
   /** Makes the endpoint as the spec says, whether it exists or not; an equal spec changes nothing. */
   async apply(actor: Actor, input: unknown, options: ApplyOptions = {}): Promise<ApplyResult> {
-    const spec = this.parse(input);
+    const spec = await this.accept(input);
     if (options.dryRun) return this.predict(spec, options.expectedGeneration);
     const { before, generation, changed } = await this.change.put(actor, spec, { ...options, verb: 'apply' });
     const result = await this.describe(spec, before, generation);
@@ -47,14 +47,14 @@ export class EndpointService {
 
   /** Throws `conflict` with the differences when the endpoint exists. */
   async create(actor: Actor, input: unknown, reason = ''): Promise<Endpoint> {
-    const spec = this.parse(input);
+    const spec = await this.accept(input);
     await this.change.put(actor, spec, { verb: 'create', reason });
     return this.get(spec.name);
   }
 
   /** Throws `not_found`, or `precondition_failed` with both sides' differences. */
   async replace(actor: Actor, name: string, input: unknown, options: ApplyOptions = {}): Promise<Endpoint> {
-    const spec = this.parse(input);
+    const spec = await this.accept(input);
     if (spec.name !== name)
       throw new AppError('invalid', `endpoint ${name}: the spec names ${spec.name}; an endpoint keeps its name`);
     await this.change.put(actor, spec, { ...options, verb: 'replace' });
@@ -100,6 +100,14 @@ export class EndpointService {
     const found = await this.stores.endpoints.generations(this.transactions.manager, name);
     if (found.length === 0) throw unknownEndpoint(name);
     return found;
+  }
+
+  /** A spec that nothing known speaks against: a graph that contradicts it would only fail on every server. */
+  private async accept(input: unknown): Promise<EndpointSpec> {
+    const spec = this.parse(input);
+    const fault = await this.wanted.graphFault(spec);
+    if (fault !== undefined) throw new AppError('invalid', `endpoint ${spec.name}: ${fault}`);
+    return spec;
   }
 
   /** The spec with its defaults. Throws `invalid` or `not_available_yet` naming the field; see `parseSpec`. */

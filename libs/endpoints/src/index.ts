@@ -4,6 +4,7 @@ export { EndpointDetailService } from './endpoint-detail.service.ts';
 export { endpointGarbage } from './endpoint-garbage.ts';
 export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.service.ts';
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
+export { ExportService } from './export.service.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
 export { changeLine, changeWords, consoleLines, type RecordedChange } from './log.decide.ts';
 export { environmentFile } from './named-file.plan.ts';
@@ -11,6 +12,7 @@ export { RegistrySource } from './registry.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
 export { RoutingTableReconcile } from './routing-table.reconcile.ts';
 export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
+export { type ConfigFile, configFileFaults, configFiles } from './upload-check.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
 export {
   CONFIG_TEXTS,

@@ -6,7 +6,7 @@ import type { DeploymentRow } from './deployment.store.ts';
 import type { WantedVersion } from './endpoint.plan.ts';
 import { sourceDigest } from './engine.plan.ts';
 import { heldDeployment, selectHeld, splitSource } from './external-endpoint.plan.ts';
-import { LayoutFault } from './layout.plan.ts';
+import { GraphFault, LayoutFault } from './layout-fault.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { usesDigest } from './uses.plan.ts';
 import { selectVersions } from './version.plan.ts';
@@ -57,6 +57,23 @@ export class WantedObserve {
   private async heldNumbers(spec: EndpointSpec, source: string, known: readonly DeploymentRow[]): Promise<number[]> {
     const holdings = await this.holdings(this.transactions.manager, source);
     return selectHeld(spec, holdings, new Set(known.map((row) => row.triton_model)));
+  }
+
+  /** What the graph of the newest wanted version says against the spec; undefined: nothing, or nothing can be known now. */
+  async graphFault(spec: EndpointSpec): Promise<string | undefined> {
+    if (spec.model.source !== undefined || spec.stopped) return undefined;
+    let newest: number | undefined;
+    try {
+      const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
+      [newest] = selectVersions(spec.model, versions);
+      const version = versions.find(({ number }) => number === newest);
+      if (!version) return undefined;
+      const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
+      await this.resolution.resolve(spec, version, used);
+      return undefined;
+    } catch (error) {
+      return error instanceof GraphFault ? `version ${newest}: ${error.message}` : undefined;
+    }
   }
 
   private async resolve(

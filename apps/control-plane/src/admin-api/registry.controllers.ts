@@ -3,6 +3,7 @@ import { RegistryModule } from '@perch/registry';
 import type { ControlPlaneConfig } from '../control-plane.config.ts';
 import { UploadSweepLoop } from '../loops/upload-sweep.loop.ts';
 import { StorePath } from '../store-api/store.path.ts';
+import { uploadChecks } from '../upload-checks.ts';
 import { ConfigController } from './config.controller.ts';
 import { ModelController } from './model.controller.ts';
 import { VersionController } from './version.controller.ts';
@@ -15,6 +16,7 @@ export const registryProviders = [StorePath, UploadSweepLoop];
 export const registryModule = (config: ControlPlaneConfig, publicUrl: () => string): DynamicModule =>
   RegistryModule.forRoot({
     imports: { reach: config.PERCH_IMPORT_REACH },
+    checks: uploadChecks,
     store: {
       url: config.PERCH_STORE_URL,
       publicUrl,
