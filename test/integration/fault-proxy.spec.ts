@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FaultProxy } from '../support/fault-proxy.ts';
+import { reservePorts } from '../support/ports.ts';
 
 const closed = (client: Socket) => new Promise((done) => client.once('close', done));
 
@@ -80,12 +81,25 @@ describe('the fault proxy of the chaos suite', () => {
     expect((await answers).map(({ got }) => got)).toEqual(['one', 'two']);
   });
 
-  it('a target that listens no more: the client hears of it', async () => {
-    const dead = await FaultProxy.start('dead', () => ['127.0.0.1:1']);
-    const client = connect(Number(dead.address.split(':')[1]), '127.0.0.1');
-    client.on('error', () => undefined);
-    await closed(client);
-    expect(dead.connections).toBe(0);
-    await dead.close();
+  it('a target that listens no more: refused, until it listens again', async () => {
+    const [port] = await reservePorts(1);
+    const link = await FaultProxy.start('dead', () => [`127.0.0.1:${port}`]);
+    const at = Number(link.address.split(':')[1]);
+    const first = connect(at, '127.0.0.1');
+    first.on('error', () => undefined);
+    await closed(first);
+    const refusal = () =>
+      new Promise((done) =>
+        connect(at, '127.0.0.1', function (this: Socket) {
+          this.destroy();
+          done('taken');
+        }).on('error', (error: NodeJS.ErrnoException) => done(error.code)),
+      );
+    await expect.poll(refusal).toBe('ECONNREFUSED');
+    const late = createServer((socket) => socket.destroy());
+    await new Promise<void>((done) => late.listen(port, '127.0.0.1', done));
+    await expect.poll(refusal).toBe('taken');
+    late.close();
+    await link.close();
   });
 });

@@ -17,10 +17,13 @@ const pieceBytes = 16 * 1024;
  */
 export class FaultProxy {
   mode: LinkMode = { kind: 'pass' };
+  /** When somebody sent bytes into it last (Unix ms); 0: never. */
+  lastSentAtMs = 0;
   private server: Server | undefined;
   private readonly pairs = new Set<readonly [Socket, Socket]>();
   private readonly clients = new Set<Socket>();
   private turn = 0;
+  private closed = false;
   private opened!: Promise<void>;
   private open!: () => void;
 
@@ -71,6 +74,7 @@ export class FaultProxy {
   }
 
   async close(): Promise<void> {
+    this.closed = true;
     await this.set({ kind: 'cut' });
     this.open();
   }
@@ -81,10 +85,20 @@ export class FaultProxy {
   }
 
   private async listen(): Promise<void> {
-    if (this.server) return;
+    if (this.server || this.closed) return;
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => void this.take(client));
     this.server = server;
     await new Promise<void>((done, fail) => server.once('error', fail).listen(this.port, '127.0.0.1', done));
+  }
+
+  /** Nobody listens behind it: nobody listens here either, so that clients can tell this from a lost connection. */
+  private async refuseWhileTargetDoes(): Promise<void> {
+    if (!this.server) return;
+    await this.unlisten();
+    while (this.mode.kind === 'pass' || this.mode.kind === 'slow') {
+      if (await Promise.race(this.targets().map(accepts))) return this.listen();
+      await pause(20);
+    }
   }
 
   private async unlisten(): Promise<void> {
@@ -102,13 +116,17 @@ export class FaultProxy {
     const target = connect({ ...split(targets[this.turn++ % targets.length]!), allowHalfOpen: true, noDelay: true });
     const pair = [client, target] as const;
     this.pairs.add(pair);
-    target.on('error', () => client.resetAndDestroy());
+    target.on('error', (error: NodeJS.ErrnoException) => {
+      client.resetAndDestroy();
+      if (error.code === 'ECONNREFUSED') void this.refuseWhileTargetDoes();
+    });
     client.on('error', () => target.resetAndDestroy());
     for (const socket of pair)
       socket.once('close', () => {
         this.pairs.delete(pair);
         for (const other of pair) if (!other.destroyed && other.readableEnded) other.destroy();
       });
+    client.on('data', () => (this.lastSentAtMs = Date.now()));
     this.pump(client, target);
     this.pump(target, client);
   }
@@ -145,6 +163,16 @@ function drained(socket: Socket): Promise<void> {
       done();
     };
     socket.once('drain', end).once('close', end);
+  });
+}
+
+function accepts(address: string): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(split(address), () => {
+      socket.destroy();
+      done(true);
+    });
+    socket.on('error', () => done(false));
   });
 }
 
