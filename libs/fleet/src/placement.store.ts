@@ -79,7 +79,9 @@ export class PlacementStore {
   async describeModel(tx: Tx, name: string, model: DesiredModel, declaredBytes: number | null = null): Promise<void> {
     await tx.query(
       `insert into triton_models (name, digest, body, guess_bytes, on_gpu) values ($1, $2, $3, $4, $5)
-       on conflict (name) do update set described_at = now() where triton_models.described_at < now() - interval '1 hour'`,
+       on conflict (name) do update set described_at = now(),
+         guess_bytes = case when $6 then excluded.guess_bytes else triton_models.guess_bytes end
+       where triton_models.described_at < now() - interval '1 hour' or ($6 and triton_models.guess_bytes <> excluded.guess_bytes)`,
       [
         name,
         model.digest,
