@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../apps/cli/src/up/embedded-postgres.source.ts';
 import { adminKey, startTestControlPlane, type TestControlPlane } from '../support/control-plane.ts';
@@ -110,6 +111,28 @@ describe('a control plane whose Postgres comes and goes', () => {
     expect(made.status).toBe(201);
     await expect.poll(() => streamed, { timeout: 20_000 }).toContain(made.body.id);
     expect((await ask('/api/v1/audit/verify')).body).toMatchObject({ intact: true });
+  });
+});
+
+describe('a database that a backup is put in place of while the program starts', () => {
+  it('is waited for: closed at first, not there for a moment, then there', async () => {
+    const server = new URL(postgres.url);
+    server.pathname = '/postgres';
+    const admin = new pg.Client({ connectionString: server.toString() });
+    await admin.connect();
+    await admin.query('create database restored allow_connections false');
+    const url = new URL(postgres.url);
+    url.pathname = '/restored';
+    const database = { url: url.toString() } as TestDatabase;
+    const own = await startTestControlPlane({ database, storeFolder: join(folder, 'store3'), patienceMs: 300 });
+    const words = async () => JSON.stringify((await own.call('GET', '/health/ready')).body);
+    await expect.poll(words, { timeout: 10_000 }).toContain('not currently accepting connections');
+    await admin.query('drop database restored');
+    await expect.poll(words, { timeout: 10_000 }).toContain('does not exist');
+    await admin.query('create database restored');
+    await expect.poll(async () => (await own.call('GET', '/api/v1/models')).status, { timeout: 20_000 }).toBe(200);
+    await own.close();
+    await admin.end();
   });
 });
 

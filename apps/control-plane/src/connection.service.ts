@@ -6,13 +6,16 @@ import { isConnectionLoss, migrate } from '@perch/platform/database';
 import { DataSource } from 'typeorm';
 import { CONFIG, type ControlPlaneConfig, databaseOptionsOf } from './control-plane.config.ts';
 
-/** Postgres is away or coming, the network is, or the schema waits for `perch migrate`: all of it passes by itself. */
+/**
+ * Postgres is away or coming, the network is, the database is closed while a backup is put in its place, or the schema
+ * waits for `perch migrate`: all of it passes by itself.
+ */
 function isPassing(error: unknown): boolean {
   const code = String((error as { code?: unknown })?.code ?? '');
   return (
     isConnectionLoss(error) ||
     ['ENOTFOUND', 'EHOSTUNREACH', '53300', '42P01'].includes(code) ||
-    /timeout/i.test(innerMessage(error))
+    /timeout|not currently accepting connections/i.test(innerMessage(error))
   );
 }
 
@@ -21,6 +24,8 @@ function isPassing(error: unknown): boolean {
 export class ConnectionService implements BeforeApplicationShutdown {
   private readonly stopped = new AbortController();
   private running: Promise<void> | undefined;
+  /** The program listens: from then on nothing ends it, because nobody would hear why. */
+  private listening = false;
   private reason: string | undefined = 'the database has not been reached yet';
 
   constructor(
@@ -32,8 +37,8 @@ export class ConnectionService implements BeforeApplicationShutdown {
   ) {}
 
   /**
-   * Resolves when the database is open, or after `patienceMs`; then it goes on trying. Throws what will not pass by
-   * itself: a wrong password, a database that does not exist, a migration that fails.
+   * Resolves when the database is open, or after `patienceMs`; then it goes on trying, whatever is said. Throws what will
+   * not pass by itself: a wrong password, a database that does not exist, a migration that fails.
    */
   async start(patienceMs: number): Promise<void> {
     let refused: unknown;
@@ -43,6 +48,7 @@ export class ConnectionService implements BeforeApplicationShutdown {
     const over = new AbortController();
     await Promise.race([this.running, pause(patienceMs, over.signal)]);
     over.abort();
+    this.listening = true;
     if (refused)
       throw new AppError('unavailable', `the database cannot be used: ${innerMessage(refused)}`, { cause: refused });
   }
@@ -72,9 +78,8 @@ export class ConnectionService implements BeforeApplicationShutdown {
         return;
       } catch (error) {
         if (!isPassing(error)) {
-          this.reason = innerMessage(error);
           this.logger.error('the database cannot be used', { error });
-          throw error;
+          if (!this.listening) throw error;
         }
         this.reason = `the database is not ready: ${innerMessage(error)}`;
         this.logger.warn('waiting for the database', { attempt, reason: innerMessage(error) });
