@@ -51,6 +51,7 @@ export function sightOfConfig(config: ModelConfig): Partial<ConfigSight> {
       : {}),
     wantsGpu: gpu || (config.instance_group ?? []).some(({ kind }) => kind === 'KIND_GPU'),
     namesAccelerators: gpu || cpu,
+    ...(config.name ? { name: config.name } : {}),
     ccModelFilenames: (config['cc_model_filenames'] as Record<string, string> | undefined) ?? {},
     ...(config.default_model_filename ? { defaultModelFilename: config.default_model_filename } : {}),
     namedFiles: namedFiles(config),

@@ -5,6 +5,7 @@ import { DeletionController } from './admin-api/deletion.controller.ts';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
 import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
+import { ExportController } from './admin-api/export.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { FleetExternalController } from './admin-api/fleet-external.controller.ts';
 import { FleetServerController } from './admin-api/fleet-server.controller.ts';
@@ -23,6 +24,7 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 
 export const endpointControllers: Type[] = [
   EndpointController,
+  ExportController,
   EndpointTruthController,
   DeletionController,
   FleetController,

@@ -8,6 +8,7 @@ import { EndpointChangeService } from './endpoint-change.service.ts';
 import { EndpointDetailService } from './endpoint-detail.service.ts';
 import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
+import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
@@ -26,6 +27,7 @@ const parts = [
   EndpointStore,
   EndpointSwitchService,
   EndpointsStore,
+  ExportService,
   FanOutReconcile,
   ResolutionSource,
   RetireReconcile,

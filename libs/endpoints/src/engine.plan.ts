@@ -66,6 +66,10 @@ const noTexts: ConfigLayers = { over: null, under: null };
 /** Settings that say nothing which a text could say as well. */
 const besideTexts = new Set(['platform', 'formatPriority', 'config', 'folder', 'tensorrt', 'memoryBytes']);
 
+/** Whether the endpoint gives settings that a text could say as well. */
+export const hasSettings = (engine: EngineSpec): boolean =>
+  Object.entries(engine).some(([key, value]) => value !== undefined && !besideTexts.has(key));
+
 /**
  * The user's text wins over the settings, and these over the version's own text. A version's text alone, without settings
  * of the endpoint, is taken as it stands. Throws `LayoutFault` for a `version_policy` that nobody translated.
@@ -77,8 +81,7 @@ export function configLayers(
 ): ConfigLayers {
   if (!own) return { over: user, under: null };
   const bare = withoutPolicy(model, own);
-  const explicit = Object.entries(engine).some(([key, value]) => value !== undefined && !besideTexts.has(key));
-  return user || explicit ? { over: user, under: bare } : { over: bare, under: null };
+  return user || hasSettings(engine) ? { over: user, under: bare } : { over: bare, under: null };
 }
 
 /** A server holds each version as a model of its own, so which versions serve is the endpoint's to say; it must have said it. */

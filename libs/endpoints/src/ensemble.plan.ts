@@ -45,7 +45,8 @@ export function partsOf(files: readonly ManifestFile[]): Part[] | null {
   return parts.some(({ config }) => config !== null) ? parts.sort((a, b) => (a.name < b.name ? -1 : 1)) : null;
 }
 
-export const versionsOfPart = ({ files }: Part): number[] => [
+/** Numbers of the version folders among these files. */
+export const versionFoldersOf = (files: readonly ManifestFile[]): number[] => [
   ...new Set(files.flatMap(({ path }) => versionFolder.exec(path)?.[1] ?? []).map(Number)),
 ];
 

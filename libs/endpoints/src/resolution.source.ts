@@ -10,9 +10,17 @@ import {
   plainUses,
 } from '@perch/contracts';
 import type { ModelVariant } from '@perch/fleet';
-import { type ConfigLayer, configLayers, type HeldFiles, type Resolved, resolveDeployment } from './engine.plan.ts';
-import { type Part, partsOf, planEnsemble, versionsOfPart } from './ensemble.plan.ts';
-import { LayoutFault, ownConfigFile, processingFiles } from './layout.plan.ts';
+import {
+  type ConfigLayer,
+  configLayers,
+  type HeldFiles,
+  hasSettings,
+  type Resolved,
+  resolveDeployment,
+} from './engine.plan.ts';
+import { type Part, partsOf, planEnsemble, versionFoldersOf } from './ensemble.plan.ts';
+import type { Origin } from './export.plan.ts';
+import { isTritonFolder, LayoutFault, ownConfigFile, processingFiles } from './layout.plan.ts';
 import { besideSteps, withNeeds } from './needs.plan.ts';
 import { besideOf, circleFault, pickUsed, requireUses, type Used } from './uses.plan.ts';
 import {
@@ -22,13 +30,6 @@ import {
   VERSIONS,
   type VersionSource,
 } from './version.source.ts';
-
-/** Where a Triton model came from: what an export calls it, and the text that its own folder brought. */
-export interface Origin {
-  folder: string;
-  /** As it stands in the version; null: it has none, or the endpoint gave another. */
-  text: string | null;
-}
 
 export interface Resolution extends Resolved {
   /** By Triton model name, for the served model and all that it needs. */
@@ -111,8 +112,12 @@ export class ResolutionSource {
     const resolved = resolveDeployment(spec, { ...version, files }, layers);
     const of = { name: spec.model.name, number: version.number };
     const variants = resolved.body.variants.map((variant) => withNeeds(variant, of, besideOf(uses)));
-    const text = spec.engine.config === undefined ? (own?.text ?? null) : null;
-    for (const { tritonModel } of variants) origins.set(tritonModel, { folder: spec.model.name, text });
+    const [number = 1] = versionFoldersOf(files);
+    const platformSaid = spec.engine.platform === undefined || own?.sight.platform !== undefined;
+    const bare = platformSaid && spec.engine.config === undefined && !hasSettings(spec.engine);
+    const text = bare && (own || isTritonFolder(files)) ? (own?.text ?? null) : undefined;
+    const folder = own?.sight.name ?? spec.model.name;
+    for (const { tritonModel } of variants) origins.set(tritonModel, { folder, version: number, text });
     return withVariants(resolved, variants);
   }
 
@@ -140,6 +145,10 @@ export class ResolutionSource {
     const stepped = new Set([...owns.values()].flatMap((own) => own?.sight.steps?.map(({ model }) => model) ?? []));
     const called = uses.filter(({ name }) => !stepped.has(name));
     const known = new Map<string, ModelVariant>(uses.map(({ name, variant }) => [name, variant]));
+    for (const { name, variant } of uses) {
+      const origin = stepped.has(name) ? whole.origins.get(variant.tritonModel) : undefined;
+      if (origin) whole.origins.set(variant.tritonModel, { ...origin, folder: name });
+    }
     let resolved: Resolved | undefined;
     for (const name of order) {
       const part = parts.find((one) => one.name === name)!;
@@ -178,8 +187,11 @@ export class ResolutionSource {
       const calls = isMain || variant.model.engine.backend === 'python' ? called : [];
       return withNeeds(variant, of, steps ? besideSteps(steps.map((step) => step.variant)) : besideOf(calls));
     });
-    const brought = isMain && spec.engine.config !== undefined ? null : (own?.text ?? null);
-    for (const { tritonModel } of variants) origins.set(tritonModel, { folder: part.name, text: brought });
+    const [folder = 1] = versionFoldersOf(part.files);
+    const changed = isMain && (spec.engine.config !== undefined || hasSettings(said));
+    const brought = changed ? undefined : (own?.text ?? null);
+    for (const { tritonModel } of variants)
+      origins.set(tritonModel, { folder: part.name, version: folder, text: brought });
     return withVariants(resolved, variants);
   }
 
@@ -221,7 +233,7 @@ const usedSpec = (model: string, version: number): EndpointSpec => {
 
 const sightOf = (owns: ReadonlyMap<string, ConfigLayer | null>) => (part: Part) => ({
   name: part.name,
-  versions: versionsOfPart(part),
+  versions: versionFoldersOf(part.files),
   sight: owns.get(part.name)?.sight ?? null,
 });
 

@@ -43,6 +43,8 @@ export interface DeclaredTensor {
 
 /** What a `config.pbtxt` text decides by itself. */
 export interface ConfigSight {
+  /** Of the model; Perch gives its own. */
+  name?: string;
   platform: string | undefined;
   maxBatchSize: number | undefined;
   declaresInputs: boolean;

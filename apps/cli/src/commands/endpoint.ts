@@ -106,6 +106,7 @@ export function define(program: Command): void {
     load: () => import('./endpoint-infer.ts'),
   });
   defineTruth(endpoint);
+  defineExport(endpoint);
   definePlanned(endpoint);
 }
 
@@ -130,7 +131,22 @@ function defineReading(endpoint: Command): void {
   });
 }
 
+function defineExport(endpoint: Command): void {
+  addVerb(endpoint, {
+    usage: 'export <name> <folder>',
+    summary: 'write a Triton repository and a Containerfile that serve it without Perch',
+    examples: [
+      'perch endpoint export text/minilm ./minilm-export',
+      'perch endpoint export text/minilm ./v3 --version 3',
+    ],
+    options: (command) =>
+      void command
+        .option('--version <n>', 'which version (the newest that serves when left out)')
+        .option('--force', 'go on in a folder that is not empty'),
+    load: () => import('./endpoint-export.ts'),
+  });
+}
+
 function definePlanned(endpoint: Command): void {
   addPlanned(endpoint, 'resume', 'let its auto-update rule go on after a rollback by a person');
-  addPlanned(endpoint, 'export', 'write its specification, model and settings to a folder');
 }
