@@ -47,13 +47,14 @@ describe.skipIf(missingReason('triton'))('a server drained under load, on real T
 
     let stopped = false;
     const watched = fewestServers(stack, () => stopped);
+    watched.catch(() => undefined); // told below
     for (const { name } of stack.servers) {
-      await perch(stack, 'fleet', 'drain', name, '--wait=60s');
+      await perch(stack, 'fleet', 'drain', name, '--wait=120s');
       const drainedAtMs = Date.now();
       const { drain } = (await admin.servers()).find((one) => one.name === name) as Server;
       expect(drain).toMatchObject({ drained: true });
       const before = fleet.load.replies.length;
-      await expect.poll(() => fleet.load.replies.length, { timeout: 20_000 }).toBeGreaterThan(before + 80);
+      await expect.poll(() => fleet.load.replies.length, { timeout: 60_000 }).toBeGreaterThan(before + 80);
       for (const link of ['http', 'grpc'])
         expect(stack.link(`${name}-${link}`).lastSentAtMs, `${name} ${link}`).toBeLessThanOrEqual(drainedAtMs);
       await perch(stack, 'fleet', 'undrain', name);
@@ -68,7 +69,7 @@ async function perch(stack: FleetStack, ...words: string[]): Promise<string> {
   const env = { ...process.env, PERCH_URL: stack.controlPlane.address, PERCH_API_KEY: stack.adminKey };
   const { stdout } = await promisify(execFile)(process.execPath, [cli, ...words], {
     env: { ...env, PERCH_CONFIG_DIR: join(stack.folder, 'cli') },
-    timeout: 90_000,
+    timeout: 150_000,
   }).catch(async (error) => {
     throw new Error(`perch ${words.join(' ')}: ${error.stderr}\n${await stack.logs()}`);
   });

@@ -21,10 +21,10 @@ describe.skipIf(missingReason('triton'))('one of three real Tritons killed under
     const fleet = new FleetUnderLoad(stack, 'kill/scale', 60);
     await fleet.begin({ replicas: 3 });
     const { triton, http } = stack.servers[1]!;
-    await expect.poll(() => ran(http), { timeout: 20_000 }).toBeGreaterThan(20);
+    await expect.poll(() => ran(http), { timeout: 60_000 }).toBeGreaterThan(20);
     await triton.kill();
     const before = fleet.load.replies.length;
-    await expect.poll(() => fleet.load.replies.length, { timeout: 30_000 }).toBeGreaterThan(before + 150);
+    await expect.poll(() => fleet.load.replies.length, { timeout: 60_000 }).toBeGreaterThan(before + 150);
     await triton.start();
     const readyAt = Date.now();
     // Loading and the warm-up leave a count of one or two; traffic many.
@@ -46,7 +46,7 @@ describe.skipIf(missingReason('triton'))('the only Triton killed under load, and
     const fleet = new FleetUnderLoad(stack, 'alone/scale', 40);
     await fleet.begin({ replicas: 1 });
     const { triton } = stack.servers[0]!;
-    await expect.poll(() => fleet.load.replies.length, { timeout: 20_000 }).toBeGreaterThan(40);
+    await expect.poll(() => fleet.load.replies.length, { timeout: 60_000 }).toBeGreaterThan(40);
     const killedAt = Date.now();
     await triton.kill();
     await new Promise((done) => setTimeout(done, 3_000)); // as long as it is away

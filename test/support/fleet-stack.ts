@@ -127,6 +127,7 @@ export class FleetStack implements AdminTarget {
       this.parts.push(programPart('control-plane', program));
       await program.start();
     }
+    await untilReady(this.controlPlane.address);
   }
 
   private async storeSettings(): Promise<Record<string, string>> {
@@ -263,6 +264,19 @@ export class FleetStack implements AdminTarget {
         .join('\n')}`;
     });
     return (await Promise.all([...said, ...tritons])).join('\n');
+  }
+}
+
+/** A control plane listens before it has its database. */
+async function untilReady(address: string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const answer = await fetch(`${address}/health/ready`, { signal: AbortSignal.timeout(5_000) }).catch(
+      () => undefined,
+    );
+    if (answer?.ok) return;
+    if (Date.now() > deadline) throw new Error(`${address} is not ready: ${await answer?.text()}`);
+    await new Promise((next) => setTimeout(next, 100));
   }
 }
 

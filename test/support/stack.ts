@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '../..');
 /** One of Perch's programs as a child process, on an address of its own choice at first and on the same one ever after. */
 export class Program {
   address = '';
-  /** Called when it ends though nobody asked for it. */
+  /** Called when it ends though nobody asked for it. An end while it starts is told by `start`. */
   onUnexpectedExit: (words: string) => void = () => undefined;
   private child: ChildProcess | undefined;
   private readonly asked = new WeakSet<ChildProcess>();
@@ -33,8 +33,9 @@ export class Program {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;
+    let up = false;
     child.once('exit', (code, signal) => {
-      if (!this.asked.has(child)) this.onUnexpectedExit(`${this.name} ended by itself (${code ?? signal})`);
+      if (up && !this.asked.has(child)) this.onUnexpectedExit(`${this.name} ended by itself (${code ?? signal})`);
     });
     const log = createWriteStream(this.logFile, { flags: 'a' });
     child.stderr!.pipe(log, { end: false });
@@ -48,6 +49,7 @@ export class Program {
         if (!line.includes('"listening"')) return;
         const fields = JSON.parse(line);
         this.listening(fields);
+        up = true;
         done();
       });
     });
