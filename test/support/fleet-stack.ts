@@ -157,7 +157,7 @@ export class FleetStack implements AdminTarget {
     const grpc = await this.addLink('router-triton', `${name}-grpc`, () => [at.grpc]);
     const control = await this.addLink('agent-control', `agent-${letters[place]}-control`, this.controlAddresses);
     const [port] = await reservePorts(1);
-    const settings = {
+    const settings: Record<string, string> = {
       PERCH_LISTEN: `127.0.0.1:${port}`,
       PERCH_CONTROL_URL: `http://${control.address}`,
       PERCH_JOIN_KEY: this.joinServer,
