@@ -33,10 +33,11 @@ function chainOf(facts: WhyFacts, version: number | null): WhyStep[] {
   if (broken() || version === null) return chain;
   chain.push(versionStep(facts, version));
   if (broken() || chain.at(-1)!.state === 'waiting') return chain;
-  chain.push(ruleStep(facts, version));
+  const rule = ruleStep(facts, version);
   const deployment = deploymentOf(facts, version);
-  // what the rule does not want may serve on in the place of what is not ready yet
-  if (broken() && (!deployment || shareOf(facts.published.route, version) === 0)) return chain;
+  const spare = rule.state === 'failed' && shareOf(facts.published.route, version) > 0;
+  chain.push(spare ? { ...rule, message: `${rule.message}; it serves on until one that is wanted is ready` } : rule);
+  if (broken() && !spare) return chain;
   chain.push(deploymentStep(facts, deployment));
   if (!deployment?.deployable) return chain;
   const placements = facts.placements.filter((sight) => sight.deployment === deployment.id);
@@ -66,7 +67,7 @@ function endpointStep({ name, spec, generation, changedAt, changedBy, status }: 
       message: `endpoint ${name} was stopped by ${changedBy}`,
       whatToDo: `"perch endpoint start ${name}"`,
     };
-  if (status.generationSeen < generation)
+  if (status.generationSeen < generation || status.reason === 'new')
     return {
       ...at,
       state: 'waiting',
