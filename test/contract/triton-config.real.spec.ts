@@ -1,6 +1,8 @@
 import { createTritonControl, type TritonControl } from '@perch/triton/control';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ConfigRule, configRules, deadlyRule, riskyRules } from '../support/config-rules.ts';
 import { acceptedTexts, refusedTexts } from '../support/config-texts.ts';
+import { scaleModel } from '../support/onnx.ts';
 import { missingReason } from '../support/real-parts.ts';
 import { type ModelServer, putModel, startTriton } from '../support/real-triton.ts';
 
@@ -40,4 +42,77 @@ describe.skipIf(missingReason('triton'))('the texts our parser is held to, on a 
     for (const [index, text] of refusedTexts.entries())
       expect(await reasonOf(`refused-${index}`, text), text).toMatch(/failed to read text proto/);
   });
+});
+
+describe.skipIf(missingReason('triton'))('the rules our checks are held to, on a real Triton', () => {
+  let server: ModelServer;
+  let control: TritonControl;
+  beforeAll(async () => {
+    server = await startTriton({ id: 'rules' });
+    control = createTritonControl({ grpc: server.grpc });
+    await put({ name: 'scale', text: configRules[0]!.text, ours: null });
+    await control.load('scale');
+  });
+  afterAll(async () => {
+    control?.close();
+    await server?.remove();
+  });
+
+  const put = ({ name, text }: ConfigRule) =>
+    putModel(server.repository, name, {
+      config: text,
+      versions: { 1: text.includes('"ensemble"') ? undefined : scaleModel(2) },
+    });
+
+  /** The server's own words; empty when it took the configuration. */
+  async function refusal(rule: ConfigRule): Promise<string> {
+    await put(rule);
+    const failure = await control.load(rule.name).then(
+      () => '',
+      (error: Error) => error.message,
+    );
+    if (!failure.includes('failed to poll from model repository')) return failure;
+    let line = '';
+    await expect
+      .poll(async () => {
+        line =
+          new RegExp(`Poll failed for model directory '${rule.name}': (.*)`).exec(await server.tail(80))?.[1] ?? '';
+        return line;
+      })
+      .not.toBe('');
+    return line;
+  }
+
+  it('are its own', { timeout: 240_000 }, async () => {
+    const wrong: string[] = [];
+    // One by one: failing loads side by side have ended the server.
+    for (const rule of configRules) {
+      const words = await refusal(rule);
+      if (!(rule.real ? rule.real.test(words) : words === '')) wrong.push(`${rule.name}: ${words || 'taken'}`);
+      if (words === '') await control.unload(rule.name);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('refuse warm-up requests that cannot run, or it ends with them', { timeout: 120_000 }, async () => {
+    for (const rule of riskyRules) {
+      const words = await refusal(rule);
+      if (await lives()) expect(words, rule.name).toMatch(rule.real!);
+      else await startAgain();
+    }
+  });
+
+  it('end it where a tag is no label', async () => {
+    await put(deadlyRule);
+    await expect(control.load(deadlyRule.name)).rejects.toThrow();
+    await expect.poll(lives).toBe(false);
+  });
+
+  const lives = () => fetch(`http://${server.http}/v2/health/live`).then(() => true, () => false); // biome-ignore format: one row
+
+  async function startAgain(): Promise<void> {
+    await server.restart();
+    control.close();
+    control = createTritonControl({ grpc: server.grpc });
+  }
 });

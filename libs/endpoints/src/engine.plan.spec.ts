@@ -1,7 +1,7 @@
 import type { EngineSpec, Signature } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
 import { type ConfigLayer, type ConfigLayers, resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
-import { LayoutFault, planLayout } from './layout.plan.ts';
+import { planLayout } from './layout.plan.ts';
 import { GraphFault } from './layout-fault.ts';
 import { parseSpec } from './spec.plan.ts';
 import type { ConfigSight } from './version.source.ts';
@@ -107,6 +107,16 @@ describe('engine settings with nothing left to decide', () => {
       outputs: resolved.outputs.length,
       maxBatchSize: resolved.maxBatchSize,
     }).toEqual(expected);
+  });
+
+  it('a text below keeps its words, and the settings are said over it', () => {
+    const resolved = resolve(
+      { maxBatchSize: 4, responseCache: true },
+      text,
+      under({ maxBatchSize: 16, platform: 'python' }),
+    );
+    expect(resolved).toMatchObject({ maxBatchSize: 4, responseCache: true, config: null, configBelow: 'the text' });
+    expect(resolved.inputs[0]!.dims).toEqual([-1]);
   });
 
   it('a fixed first dimension cannot be batched, and says so', () => {

@@ -58,6 +58,24 @@ describe('where the files of a version go', () => {
         paths: ['1/model.savedmodel/saved_model.pb', '1/model.savedmodel/variables/v.data'],
       },
     ],
+    ['OpenVINO renames graph and weights together', ['net.xml', 'net.bin', 'net.mapping'], {}, { platform: 'openvino', paths: ['1/model.bin', '1/model.xml', '1/net.mapping'] }],
+    ['an ahead-of-time package', ['x.pt2'], {}, { platform: 'torch_aoti', paths: ['1/model.pt2'] }],
+    ['a frozen graph', ['x.graphdef'], {}, { platform: 'tensorflow_graphdef', paths: ['1/model.graphdef'] }],
+    ['a DALI pipeline', ['p.dali'], {}, { platform: 'dali', paths: ['1/model.dali'] }],
+    ['a vLLM model', ['model.json'], { platform: 'vllm' }, { platform: 'vllm', paths: ['1/model.json'] }],
+    ['a model of another format is no weights', ['m.onnx', 'm.plan', 'm.pt', 'm.bin'], {}, { paths: ['1/m.bin', '1/model.onnx'] }],
+    ['several plans keep their names', ['b.cc89.plan', 'a.cc86.plan'], {}, { paths: ['1/a.cc86.plan', '1/b.cc89.plan'] }],
+    ['Python with weights of its own', ['model.py', 'net.pt', 'sub/x.py'], {}, { platform: 'python', paths: ['1/model.py', '1/net.pt', '1/sub/x.py'] }],
+    ['code beside a model of the usual name is no Python model', ['model.py', 'model.onnx'], {}, { platform: 'onnxruntime_onnx' }],
+    ['an environment lies where the parameter says', ['model.py', 'env.tar.gz'], { parameters: { EXECUTION_ENV_PATH: '$$TRITON_MODEL_DIRECTORY/env.tar.gz' } }, { paths: ['1/model.py', 'env.tar.gz'] }],
+    ['an environment in the version directory', ['model.py', '1/x'], { parameters: { EXECUTION_ENV_PATH: '/opt/envs/x.tar.gz' }, platform: 'python' }, { paths: ['1/x', 'model.py'] }],
+    ['labels and warm-up data lie beside the version directory', ['m.onnx', 'labels.txt', 'warmup/x.bin', 'initial_state/h'], {
+      outputs: [{ name: 'y', type: 'FP32', dims: [1], labelFile: 'labels.txt' }],
+      warmup: [{ name: 'w', inputs: { x: { type: 'FP32', dims: [1], data: { file: 'x.bin' } } } }],
+      sequenceBatching: { states: [{ inputName: 'i', outputName: 'o', type: 'FP32', dims: [1], initial: [{ name: 'z', type: 'FP32', dims: [1], file: 'h' }] }] },
+    }, { paths: ['1/model.onnx', 'initial_state/h', 'labels.txt', 'warmup/x.bin'] }],
+    ['a configuration beside plain files is theirs', ['model.onnx', 'config.pbtxt'], {}, { platform: 'onnxruntime_onnx', paths: ['1/model.onnx'], config: 'config.pbtxt' }],
+    ['an ensemble has no version directory of its own', ['config.pbtxt'], { platform: 'ensemble' }, { platform: 'ensemble', paths: [], config: 'config.pbtxt' }],
     [
       'Python takes all files',
       ['model.py', 'tokenizer.json'],
@@ -77,7 +95,7 @@ describe('where the files of a version go', () => {
       {},
       { platform: 'onnxruntime_onnx', paths: ['1/model.onnx'] },
     ],
-  ])('%s', (_what, paths, engine, expected) => expect(laid(paths, engine)).toMatchObject(expected));
+  ])('%s', (_what, paths, engine, expected) => expect(laid(paths, engine)).toMatchObject(expected)); // biome-ignore format: a table
 
   it.each<[string, string[], EngineSpec, string]>([
     ['nothing known', ['a.md', 'b.md'], {}, 'do not tell the platform'],
@@ -94,6 +112,8 @@ describe('where the files of a version go', () => {
       { platform: 'tensorrt_plan' },
       'no file for platform tensorrt_plan',
     ],
+    ['labels that are not there', ['m.onnx'], { outputs: [{ name: 'y', type: 'FP32', dims: [1], labelFile: 'l.txt' }] }, 'the settings name the file l.txt, which the version lacks'],
+    ['an environment that is not there', ['model.py'], { parameters: { EXECUTION_ENV_PATH: '$$TRITON_MODEL_DIRECTORY/e.tar.gz' } }, 'name the file e.tar.gz'],
     ['two version directories', ['1/model.onnx', '2/model.onnx'], {}, 'version directories 1, 2'],
     [
       'a file where the model is to go',
@@ -105,7 +125,7 @@ describe('where the files of a version go', () => {
     if (words === '') return expect(laid(paths, engine).paths).toContain('1/weights.bin');
     expect(() => laid(paths, engine)).toThrow(LayoutFault);
     expect(() => laid(paths, engine)).toThrow(words);
-  });
+  }); // biome-ignore format: a table
 
   it('the order of the manifest does not matter', () => {
     const paths = ['onnx/model.onnx', 'onnx/model.onnx_data', 'tokenizer.json'];

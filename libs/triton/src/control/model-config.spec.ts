@@ -177,7 +177,7 @@ describe('what Triton would refuse', () => {
     ['an empty reshape without batching', { input: [{ ...x, dims: [1], reshape: {} }] }, /an empty reshape wants a max_batch_size over 0/],
     ['a preferred size over the maximum', { max_batch_size: 4, dynamic_batching: { preferred_batch_size: [4, 8] } }, /preferred_batch_size 8 is not between 1 and max_batch_size 4/],
     ['ordering and priorities', { dynamic_batching: { preserve_ordering: true, priority_levels: 2 } }, /one priority level at most/],
-    ['ordering and DELAY', { dynamic_batching: { preserve_ordering: true, default_queue_policy: { timeout_action: 'DELAY' } } }, /DELAY/],
+    ['ordering and DELAY', { dynamic_batching: { preserve_ordering: true, default_queue_policy: { timeout_action: 'DELAY', default_timeout_microseconds: 5 } } }, /DELAY/],
     ['an ensemble without steps', { platform: 'ensemble', ensemble_scheduling: {} }, /at least one step/],
     ['an ensemble without a schedule', { platform: 'ensemble' }, /wants ensemble_scheduling/],
     ['an ensemble with instances', { platform: 'ensemble', ensemble_scheduling: { step: [{}] }, instance_group: [{}] }, /takes no instance_group/],

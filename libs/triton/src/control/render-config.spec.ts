@@ -69,7 +69,9 @@ describe('rendering a configuration', () => {
     expect(() => rendered({ instances: [{ kind: 'gpu', count: 1 }] })).toThrow(
       /configuration of m: instance_group wants a GPU and the server has none/,
     );
-    const ensemble = rendered({ platform: 'ensemble', config: 'ensemble_scheduling { step { model_name: "a" } }' });
+    const steps = `ensemble_scheduling { step { model_name: "a"
+      input_map { key: "x" value: "ids" } output_map { key: "y" value: "text" } } }`;
+    const ensemble = rendered({ platform: 'ensemble', config: steps });
     expect(ensemble.instance_group).toBeUndefined();
   });
 });
