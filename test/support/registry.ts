@@ -58,6 +58,9 @@ class OutsideModule {
 export interface TestRegistry {
   registry: RegistryService;
   sweep: SweepService;
+  /** Any part of it. */
+  // biome-ignore lint/suspicious/noExplicitAny: any class of the module
+  get<T>(token: abstract new (...args: any[]) => T): T;
   store: ArtifactStore;
   database: TestDatabase;
   /** Folder of the folder store. */
@@ -100,6 +103,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   return {
     registry: app.get(RegistryService),
     sweep: app.get(SweepService),
+    get: (token) => app.get(token as never),
     store: app.get(ARTIFACT_STORE),
     database,
     folder,

@@ -1,0 +1,3 @@
+import { garbageSuite } from './registry-garbage.ts';
+
+garbageSuite('a folder', async () => ({}));
