@@ -42,6 +42,8 @@ export default defineConfig({
       project('contract', ['test/contract/**/*.spec.ts'], 60_000),
       project('integration', ['test/integration/**/*.spec.ts'], 60_000, { postgres: true }),
       project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, { postgres: true }),
+      // `npm run test:gpu` alone: it wants a GPU.
+      ...(process.env['PERCH_GPU'] ? [project('gpu', ['test/gpu/**/*.spec.ts'], 300_000)] : []),
       // `npm run chaos` alone: it wants the machine for itself.
       ...(process.env['PERCH_CHAOS'] ? [project('chaos', ['test/chaos/**/*.spec.ts'], 600_000)] : []),
     ],

@@ -25,10 +25,23 @@ class TritonPythonModel:
         return [pb_utils.InferenceResponse([pb_utils.Tensor('y', x(request))]) for request in requests]
 `;
 
+/** The server without GPUs; what the agent fills in is left out. */
+function withoutGpus(repository: string): { words: string[]; env: Record<string, string> } {
+  const triton = tritonCommand({ repository, httpPort: 1, grpcPort: 1, metricsPort: 1, id: 'supervised' });
+  const filledIn = /^--(model-repository|model-control-mode|(http|grpc|metrics)-port)/;
+  const { PATH = '', LD_LIBRARY_PATH = '' } = triton.env;
+  return {
+    words: [triton.command, ...triton.args.filter((word) => !filledIn.test(word))],
+    env: { PATH, LD_LIBRARY_PATH },
+  };
+}
+
 export interface SiteOptions {
   env?: Record<string, string>;
   /** Words in front of the server's command. */
   wrapper?: string[];
+  /** Another server than the one without GPUs, with its arguments; the agent fills in what it needs. */
+  command?: string[];
 }
 
 /** An agent that is the parent of a real Triton, and a control plane that is none. */
@@ -40,7 +53,7 @@ export class SupervisedSite {
   agent!: Program;
   private env: Record<string, string> = {};
 
-  static async open({ env = {}, wrapper = [] }: SiteOptions = {}): Promise<SupervisedSite> {
+  static async open({ env = {}, wrapper = [], command }: SiteOptions = {}): Promise<SupervisedSite> {
     const site = new SupervisedSite();
     site.folder = await mkdtemp(join(tmpdir(), 'perch-supervised-'));
     site.repository = join(site.folder, 'repository');
@@ -48,15 +61,10 @@ export class SupervisedSite {
     await site.stand.start();
     const [httpPort, grpcPort, metricsPort] = (await freePorts(3)) as [number, number, number];
     site.http = `127.0.0.1:${httpPort}`;
-    const triton = tritonCommand({ repository: site.repository, httpPort, grpcPort, metricsPort, id: 'supervised' });
-    // What the agent fills in is left out.
-    const args = triton.args.filter(
-      (word) => !/^--(model-repository|model-control-mode|(http|grpc|metrics)-port)/.test(word),
-    );
-    const { PATH = '', LD_LIBRARY_PATH = '' } = triton.env;
+    const { words, env: serverEnv } = command ? { words: command, env: {} } : withoutGpus(site.repository);
     site.env = {
-      PATH,
-      LD_LIBRARY_PATH,
+      PATH: process.env['PATH'] ?? '',
+      ...serverEnv,
       PERCH_LISTEN: '127.0.0.1:0',
       PERCH_CONTROL_URL: site.stand.address,
       PERCH_JOIN_KEY: 'pj_test_join_key_of_the_stand',
@@ -70,8 +78,8 @@ export class SupervisedSite {
       PERCH_RESTART_MAX_MS: '400',
       ...env,
     };
-    const words = ['--supervise', '--', ...wrapper, triton.command, ...args];
-    site.agent = new Program('agent', 'agent', site.env, join(site.folder, 'agent.log'), words);
+    const args = ['--supervise', '--', ...wrapper, ...words];
+    site.agent = new Program('agent', 'agent', site.env, join(site.folder, 'agent.log'), args);
     return site;
   }
 
