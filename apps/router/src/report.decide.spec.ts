@@ -18,6 +18,7 @@ describe('mergeStates', () => {
       lineage: 'l',
       revision: 5,
       inFlight: { a: 3, b: 1 },
+      unlisted: {},
       problems: { c: 'why' },
       held: false,
     });

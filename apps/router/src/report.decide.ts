@@ -11,8 +11,10 @@ export function mergeStates(states: readonly WorkerState[]): ReportBody {
   const lineages = new Set(states.map((state) => state.lineage));
   const agreed = lineages.size === 1;
   const inFlight: Record<string, number> = {};
+  const unlisted: Record<string, number> = {};
   const problems: Record<string, string> = {};
   for (const state of states) {
+    for (const [pair, count] of Object.entries(state.unlisted ?? {})) unlisted[pair] = (unlisted[pair] ?? 0) + count;
     for (const [id, count] of Object.entries(state.inFlight)) inFlight[id] = (inFlight[id] ?? 0) + count;
     Object.assign(problems, state.problems);
   }
@@ -20,6 +22,7 @@ export function mergeStates(states: readonly WorkerState[]): ReportBody {
     lineage: agreed ? (states[0]?.lineage ?? null) : null,
     revision: agreed ? Math.max(0, Math.min(...states.map((state) => state.revision), Number.MAX_SAFE_INTEGER)) : 0,
     inFlight,
+    unlisted,
     problems,
     held: states.some((state) => state.held),
   };

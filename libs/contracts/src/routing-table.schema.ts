@@ -89,6 +89,11 @@ export const routerReport = z.object({
       revision: z.number().int(),
       /** Requests still running on deployments that the table in force no longer holds; absent = none. */
       inFlight: z.record(z.string(), z.number().int()),
+      /**
+       * Requests still running that may be sent to a server which the table in force no longer lists for their
+       * deployment, by `<deployment> <server>`. Absent: this router does not tell.
+       */
+      unlisted: z.record(z.string(), z.number().int()).optional(),
       /** Deployments this router cannot serve (its processing did not load), with the reason. */
       problems: z.record(z.string(), z.string()),
       held: z.boolean(),

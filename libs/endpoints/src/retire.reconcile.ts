@@ -56,8 +56,9 @@ export class RetireReconcile {
     );
     const timeoutMs = (await endpoints.get(tx, endpoint))?.spec?.limits.timeoutMs ?? 0;
     return leaving.filter((wish) => {
-      const settleMs = states.get(wish.deployment) === 'draining' ? 0 : timeoutMs;
-      return unloadObstacle(wish, routers, lineage, this.options.routerGraceMs, settleMs) === undefined;
+      const { server, ...whole } = wish;
+      const what = states.get(wish.deployment) === 'draining' ? whole : { ...whole, server };
+      return unloadObstacle(what, routers, lineage, this.options.routerGraceMs, timeoutMs) === undefined;
     });
   }
 

@@ -58,7 +58,26 @@ describe('why a model must stay loaded', () => {
       [router({ report: null })],
       undefined,
     ],
-    ['it left a moment ago and lives on elsewhere', wish({ unroutedMs: 100 }), [router()], 'may still arrive'],
+    ['it left a moment ago with its deployment', wish({ unroutedMs: 100 }), [router()], undefined],
+    [
+      'it left a moment ago and lives on elsewhere',
+      wish({ server: 's', unroutedMs: 100 }),
+      [router()],
+      'may still arrive',
+    ],
+    ['it left long ago and lives on elsewhere', wish({ server: 's' }), [router()], undefined],
+    [
+      'it lives on elsewhere, and nothing may still come here',
+      wish({ server: 's', unroutedMs: 100 }),
+      [router({ report: report({ unlisted: { 'd other': 3 } }) })],
+      undefined,
+    ],
+    [
+      'it lives on elsewhere, and requests may still come here',
+      wish({ server: 's', unroutedMs: 100_000 }),
+      [router({ report: report({ unlisted: { 'd s': 3 } }) })],
+      '3 requests in flight',
+    ],
   ])('%s', (_what, what, routers, words) => {
     const obstacle = unloadObstacle(what, routers, 'L', 600_000, 1_000);
     if (words === undefined) expect(obstacle).toBeUndefined();

@@ -9,7 +9,8 @@ const maxStats = 10_000;
 /** What outlives a table: gauges, counts, and what is known about each server. */
 export class DeploymentStore {
   readonly stats = new Map<string, ArmStats>();
-  private readonly gauges = new Map<string, Gauge>();
+  /** By deployment: what was in force last, and older ones that requests still run on. */
+  private readonly gauges = new Map<string, Gauge[]>();
   private readonly loads = new Map<string, ServerLoad>();
   private readonly upstreams = new Map<string, Upstream>();
   private readonly known = new Map<string, Deployment>();
@@ -37,7 +38,7 @@ export class DeploymentStore {
       target,
       processing: loaded,
       upstreams,
-      gauge: this.gaugeOf(deployment),
+      gauge: this.gaugeOf(target),
       stats: this.statsOf(endpoint, String(version), deployment),
       replyLines: armLines(String(version), deployment),
     };
@@ -51,17 +52,37 @@ export class DeploymentStore {
     keep: ReadonlySet<string>,
   ): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const [id, { inFlight }] of this.gauges) if (inFlight > 0 && !table?.has(id)) counts[id] = inFlight;
-    for (const id of keep) counts[id] = Math.max(1, this.gauges.get(id)?.inFlight ?? 0);
+    for (const [id, gauges] of this.gauges) {
+      const count = inFlightOf(gauges);
+      if (count > 0 && !table?.has(id)) counts[id] = count;
+    }
+    for (const id of keep) counts[id] = Math.max(1, inFlightOf(this.gauges.get(id) ?? []));
+    return counts;
+  }
+
+  /** Requests in hand that may still be sent to a server which the table no longer lists for their deployment, by `<deployment> <server>`. */
+  unlisted(table: ReadonlyMap<string, Deployment> | undefined): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const [id, gauges] of this.gauges) {
+      const listed = table?.get(id)?.target.servers;
+      if (!listed) continue;
+      for (const { inFlight, servers } of gauges)
+        for (const server of inFlight > 0 ? servers : [])
+          if (!listed.includes(server)) counts[`${id} ${server}`] = (counts[`${id} ${server}`] ?? 0) + inFlight;
+    }
     return counts;
   }
 
   forgetUnused(table: ReadonlyMap<string, Deployment>): void {
     for (const id of this.known.keys()) if (!table.has(id)) this.known.delete(id);
-    for (const [id, gauge] of this.gauges) if (gauge.inFlight === 0 && !table.has(id)) this.gauges.delete(id);
-    const used = new Set<Upstream>();
-    for (const { upstreams } of table.values()) for (const upstream of upstreams) used.add(upstream);
-    for (const [key, upstream] of this.upstreams) if (!used.has(upstream)) this.upstreams.delete(key);
+    for (const [id, gauges] of this.gauges) {
+      const used = gauges.filter((gauge) => gauge.inFlight > 0 || table.get(id)?.gauge === gauge);
+      if (used.length > 0) this.gauges.set(id, used);
+      else this.gauges.delete(id);
+    }
+    const open = new Set<Upstream>();
+    for (const { upstreams } of table.values()) for (const upstream of upstreams) open.add(upstream);
+    for (const [key, upstream] of this.upstreams) if (!open.has(upstream)) this.upstreams.delete(key);
     if (this.stats.size <= maxStats) return;
     const live = new Set([...table.values()].map((one) => one.stats));
     for (const [key, stats] of this.stats) if (!live.has(stats)) this.stats.delete(key);
@@ -84,12 +105,10 @@ export class DeploymentStore {
     return stats;
   }
 
-  private gaugeOf(deployment: string): Gauge {
-    let gauge = this.gauges.get(deployment);
-    if (!gauge) {
-      gauge = { inFlight: 0 };
-      this.gauges.set(deployment, gauge);
-    }
+  private gaugeOf({ deployment, servers }: RouteTarget): Gauge {
+    const gauges = this.gauges.get(deployment) ?? [];
+    const gauge = { inFlight: 0, servers };
+    this.gauges.set(deployment, [...gauges, gauge]);
     return gauge;
   }
 
@@ -120,3 +139,5 @@ export class DeploymentStore {
     return load;
   }
 }
+
+const inFlightOf = (gauges: readonly Gauge[]): number => gauges.reduce((sum, { inFlight }) => sum + inFlight, 0);

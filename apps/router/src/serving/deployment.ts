@@ -3,9 +3,11 @@ import type { LoadedProcessing } from '@perch/processing';
 import type { ArmStats } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Requests in hand on one deployment; outlives the tables that hold it. */
+/** Requests in hand on one deployment as one table listed it; outlives that table. */
 export interface Gauge {
   inFlight: number;
+  /** Where these requests may be sent. */
+  readonly servers: readonly string[];
 }
 
 /** A target that this process can serve: its processing is loaded, its servers are known. */

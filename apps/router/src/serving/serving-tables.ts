@@ -17,6 +17,7 @@ export interface WorkerState {
   lineage: string | null;
   revision: number;
   inFlight: Record<string, number>;
+  unlisted?: Record<string, number>;
   problems: Record<string, string>;
   held: boolean;
 }
@@ -62,6 +63,7 @@ export class ServingTables {
       lineage: table?.lineage ?? null,
       revision: table?.revision ?? -1,
       inFlight: this.deployments.inFlightBeside(table?.deployments, this.keep),
+      unlisted: this.deployments.unlisted(table?.deployments),
       problems: this.problems,
       held: this.held,
     };
