@@ -177,6 +177,7 @@ export class FleetStack implements AdminTarget {
     this.parts.push(at.part, programPart('agent', agent));
   }
 
+  /** Its addresses, its part, and what its agent needs for it. */
   private async startModelServer(
     name: string,
     place: number,
@@ -197,13 +198,21 @@ export class FleetStack implements AdminTarget {
         part: new SupervisedTritonPart(part, join(data, 'triton.pid'), http),
         log: join(data, 'triton.log'),
         args: ['--supervise', '--', command, ...args],
-        env: { PATH: env['PATH'] ?? '', LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] ?? '' },
+        env: { PATH: env['PATH'] ?? '', LD_LIBRARY_PATH: env['LD_LIBRARY_PATH'] ?? '' } as Record<string, string>,
       };
     }
     const server = await (options.engine === 'engine' ? startEngine : startTriton)({ id: name, repository, ports });
     const { http, grpc, metrics } = server;
     const log = join(server.folder, 'server.log');
-    return { http, grpc, metrics, part: new TritonPart(part, server), log, args: [], env: {} };
+    return {
+      http,
+      grpc,
+      metrics,
+      part: new TritonPart(part, server),
+      log,
+      args: [],
+      env: {} as Record<string, string>,
+    };
   }
 
   private async addRouter(place: number, options: FleetStackOptions): Promise<void> {
