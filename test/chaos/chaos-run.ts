@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { oldestDocumentSchema } from '@perch/contracts';
 import { Admin } from '../support/admin.ts';
 import { CheckedLoad, type CheckedReply, latencyMs } from '../support/checked-load.ts';
 import { FleetStack } from '../support/fleet-stack.ts';
@@ -104,7 +105,10 @@ export class ChaosRun {
       engine: this.options.engine,
       supervised: [2],
       serverFolders: this.smallDisk ? { 0: this.smallDisk } : {},
-      controlPlane: { PERCH_ROUTER_GRACE_MS: String(routerGraceMs) },
+      controlPlane: {
+        PERCH_ROUTER_GRACE_MS: String(routerGraceMs),
+        PERCH_DOCUMENT_SCHEMA: String(oldestDocumentSchema),
+      },
       agent: { PERCH_CACHE_KEEP_BYTES: '0' },
     });
     if (!this.stack.s3) this.skipped.push('faults of the object store: no real S3 server is installed');

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { open, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { documentSchema, oldestDocumentSchema } from '@perch/contracts';
 import { Admin } from '../support/admin.ts';
 import type { FleetStack } from '../support/fleet-stack.ts';
 import type { VersionBook } from '../support/version-book.ts';
@@ -173,7 +174,7 @@ export class Faults {
     };
   }
 
-  /** A release that writes documents of the next shape takes over, and the one before comes back. */
+  /** A release that writes documents of the next shape takes over while routers and agents stay; then it is taken back. */
   private async upgrade(): Promise<Heal> {
     const schema = (next: number) => async () => {
       for (const program of this.stack.controlPlanes) {
@@ -182,8 +183,8 @@ export class Faults {
         await this.stack.part(program.name).start();
       }
     };
-    await schema(2)();
-    return schema(1);
+    await schema(documentSchema)();
+    return schema(oldestDocumentSchema);
   }
 }
 
