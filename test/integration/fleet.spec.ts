@@ -52,11 +52,10 @@ describe('a database that went back in time', () => {
     await world.versions.put('nlp/a');
     await converge();
     await restore();
+    await world.database.query('update documents set revision = revision + 1000');
     const other = await world.agent('s2');
     await other.report();
     await world.apply(ruleSpec('text/b', 'nlp/a', { fleet: { replicas: 2 }, engine: { maxBatchSize: 2 } }));
-    await world.settle();
-    await world.database.query('update documents set revision = revision + 1000');
     await converge([other], []);
     expect((await world.get(Installation).current()).confirmed).toBe(true);
     await converge([agent, other]);
