@@ -53,10 +53,20 @@ export class ExternalStore {
   async put(tx: Tx, id: string, { name, pool, url, grpc, mode, labels, headers }: RegisterServer): Promise<void> {
     await tx.query(
       `insert into servers (id, name, pool, labels, http, grpc, token_hash, mode, headers, presence)
-       values ($1, $2, $3, $4, $5, $6, 'external ' || $1, $7, $8, 'silent')
+       values ($1, $2, $3, $4, $5, $6, $9, $7, $8, 'silent')
        on conflict (id) do update set pool = excluded.pool, labels = excluded.labels, http = excluded.http, grpc = excluded.grpc,
          mode = excluded.mode, headers = excluded.headers, problem = null, observed_hash = null`,
-      [id, name, pool, JSON.stringify(labels), url.replace('http://', ''), grpc, mode, JSON.stringify(headers)],
+      [
+        id,
+        name,
+        pool,
+        JSON.stringify(labels),
+        url.replace('http://', ''),
+        grpc,
+        mode,
+        JSON.stringify(headers),
+        `external ${id}`,
+      ],
     );
   }
 
