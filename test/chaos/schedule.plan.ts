@@ -63,11 +63,13 @@ export function planSchedule(seed: number, world: ChaosWorld, totalMs: number): 
   const longMs = Math.min(30_000, totalMs / 4);
   const deck = shuffled(dealOnce(world, pick, random, longMs), random);
   const lastAt = totalMs * 0.9;
-  const gapMs = Math.min(2_500, lastAt / deck.length);
+  const gapMs = Math.min(2_500, lastAt / (deck.length + 1));
   const plan: ScheduledFault[] = [];
-  for (let atMs = 500; atMs < lastAt; atMs += gapMs * (0.5 + random())) {
+  for (let place = 0; (place + 1) * gapMs < lastAt; place += 1) {
     const card = deck.shift() ?? pick(dealOnce(world, pick, random, longMs).filter(({ early }) => !early));
-    const durationMs = card.lasts[0] + random() * (card.lasts[1] - card.lasts[0]);
+    const [least, most] = card.lasts;
+    const atMs = (place + random() * 0.9) * gapMs;
+    const durationMs = least + random() * (most - least);
     plan.push({ fault: card.fault, atMs: Math.round(atMs), durationMs: Math.round(durationMs) });
   }
   return plan;
