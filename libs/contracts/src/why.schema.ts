@@ -31,7 +31,7 @@ export const endpointWhy = z
   .object({
     endpoint: z.string(),
     version: z.number().int().nullable(),
-    /** It gets a share of the traffic on at least one live router (or there is no live router yet). */
+    /** It gets a share of the traffic on at least one live router. */
     served: z.boolean(),
     summary: z.string(),
     chain: z.array(whyStep),

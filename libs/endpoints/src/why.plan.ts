@@ -21,7 +21,7 @@ export function planWhy(facts: WhyFacts, asked: number | null): EndpointWhy {
   const chain = chainOf(facts, version);
   const share = version === null ? 0 : shareOf(facts.published.route, version);
   const following = chain.some(({ step, state }) => step === 'router' && state === 'ok');
-  const served = share > 0 && (following || facts.routers.every(({ live }) => !live));
+  const served = share > 0 && following;
   return { endpoint: facts.name, version, served, summary: summaryOf(facts, version, chain, served, share), chain };
 }
 
