@@ -164,8 +164,8 @@ export class Faults {
       return nothing;
     }
     return async () => {
+      await persist(60_000, () => this.book.read(this.stack.postgres));
       await persist(60_000, async () => {
-        await this.book.read(this.stack.postgres);
         await restore?.();
         span.toMs = Date.now();
       });

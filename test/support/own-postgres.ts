@@ -73,35 +73,54 @@ export class OwnPostgres {
     return this.ask(this.url, sql, values);
   }
 
-  /** Copies the database as it is now; the function that comes back puts the copy in its place. Both cut all connections. */
+  /**
+   * Copies the database as it is now; the function that comes back puts the copy in its place. Both cut all connections;
+   * both may be tried again when they fail in the middle, and the database is open whenever they have ended.
+   */
   async snapshot(): Promise<() => Promise<void>> {
     this.snapshots += 1;
     const copy = `perch_copy_${this.snapshots}`;
-    await this.alone(`create database ${copy} template perch`);
-    await this.admin('alter database perch with allow_connections true');
+    await this.closed(`create database ${copy} template perch`);
     return async () => {
-      await this.alone('drop database perch with (force)');
-      await this.admin(`alter database ${copy} rename to perch`);
+      const names = (await this.admin('select datname from pg_database')).map(({ datname }) => datname);
+      if (names.includes('perch') && names.includes(copy)) await this.closed('drop database perch with (force)');
+      if (names.includes(copy)) await this.admin(`alter database ${copy} rename to perch`);
     };
   }
 
-  private async alone(sql: string): Promise<void> {
-    await this.admin('alter database perch with allow_connections false');
-    await this.admin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = 'perch'`);
-    for (let tried = 1; ; tried += 1)
+  /** Does something that nobody may be connected for. */
+  private async closed(sql: string): Promise<void> {
+    try {
+      await this.admin('alter database perch with allow_connections false');
+      for (let tried = 1; ; tried += 1)
+        try {
+          await this.admin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = 'perch'`);
+          await this.admin(sql);
+          return;
+        } catch (error) {
+          if (tried === 20) throw error; // sessions take a moment to end
+          await new Promise((next) => setTimeout(next, 100));
+        }
+    } finally {
+      await this.reopen();
+    }
+  }
+
+  private async reopen(): Promise<void> {
+    for (let tried = 1; tried <= 300; tried += 1)
       try {
-        await this.admin(sql);
+        const [row] = await this.admin(`select 1 as there from pg_database where datname = 'perch'`);
+        if (row) await this.admin('alter database perch with allow_connections true');
         return;
-      } catch (error) {
-        if (tried === 20) throw error; // sessions take a moment to end
-        await new Promise((next) => setTimeout(next, 100));
+      } catch {
+        await new Promise((next) => setTimeout(next, 200)); // the server itself may be away
       }
   }
 
-  private async admin(sql: string): Promise<void> {
+  private admin(sql: string): Promise<Row[]> {
     const url = new URL(this.url);
     url.pathname = '/postgres';
-    await this.ask(url.toString(), sql, []);
+    return this.ask(url.toString(), sql, []);
   }
 
   private async ask(url: string, sql: string, values: unknown[]): Promise<Row[]> {

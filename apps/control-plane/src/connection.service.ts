@@ -15,7 +15,7 @@ function isPassing(error: unknown): boolean {
   return (
     isConnectionLoss(error) ||
     ['ENOTFOUND', 'EHOSTUNREACH', '53300', '42P01'].includes(code) ||
-    /timeout|not currently accepting connections/i.test(innerMessage(error))
+    /timeout/i.test(innerMessage(error))
   );
 }
 

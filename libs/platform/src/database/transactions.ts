@@ -24,7 +24,9 @@ export function isConnectionLoss(error: unknown): boolean {
   return (
     /^(08|57P)/.test(code) ||
     /^E(CONN|PIPE|TIMEDOUT|AI)/.test(code) ||
-    /Connection terminated|AlreadyReleased/.test(`${(error as Error)?.name} ${error}`)
+    /Connection terminated|AlreadyReleased|not currently accepting connections/.test(
+      `${(error as Error)?.name} ${error}`,
+    )
   );
 }
 
