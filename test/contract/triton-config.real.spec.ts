@@ -1,7 +1,10 @@
-import { createTritonControl, type TritonControl } from '@perch/triton/control';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createTritonControl, parseModelConfig, renderModelConfig, type TritonControl } from '@perch/triton/control';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ConfigRule, configRules, deadlyRule, riskyRules } from '../support/config-rules.ts';
 import { acceptedTexts, refusedTexts } from '../support/config-texts.ts';
+import { type GoldenConfig, goldenConfigs } from '../support/golden.ts';
 import { scaleModel } from '../support/onnx.ts';
 import { missingReason } from '../support/real-parts.ts';
 import { type ModelServer, putModel, startTriton } from '../support/real-triton.ts';
@@ -116,3 +119,59 @@ describe.skipIf(missingReason('triton'))('the rules our checks are held to, on a
     control = createTritonControl({ grpc: server.grpc });
   }
 });
+
+/** Answers each request with what it got. */
+const pythonModel = `import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        echo = lambda request: pb_utils.Tensor("y", pb_utils.get_input_tensor_by_name(request, "x").as_numpy())
+        return [pb_utils.InferenceResponse([echo(request)]) for request in requests]
+`;
+
+describe.skipIf(missingReason('triton'))(
+  'the golden configurations of ONNX and Python models, on a real Triton',
+  () => {
+    let server: ModelServer;
+    let control: TritonControl;
+    beforeAll(async () => {
+      server = await startTriton({ id: 'golden' });
+      control = createTritonControl({ grpc: server.grpc });
+    });
+    afterAll(async () => {
+      control?.close();
+      await server?.remove();
+    });
+
+    const loadable = goldenConfigs().filter(
+      ({ engine, skip }) => !skip && ['onnxruntime', 'python'].includes(engine.backend),
+    );
+
+    async function put({ name, engine, files }: GoldenConfig): Promise<void> {
+      const folder = join(server.repository, name);
+      // The server has no GPU; instances without a kind go where it can run them.
+      const all: Record<string, string | Uint8Array> = {
+        'config.pbtxt': renderModelConfig(name, engine, { gpus: 0 }),
+        ...files,
+      };
+      all[engine.backend === 'python' ? '1/model.py' : '1/model.onnx'] =
+        engine.backend === 'python' ? pythonModel : scaleModel(2);
+      for (const [path, content] of Object.entries(all)) {
+        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await writeFile(join(folder, path), content);
+      }
+    }
+
+    it.each(loadable.map((golden) => [golden.name, golden] as const))('%s is loaded', async (name, golden) => {
+      await put(golden);
+      await control.load(name);
+      expect((await control.index()).filter((entry) => entry.name === name)).toMatchObject([{ state: 'READY' }]);
+      const loaded = await control.modelConfig(name);
+      const asked = parseModelConfig(renderModelConfig(name, golden.engine, { gpus: 0 }));
+      for (const field of ['max_batch_size', 'model_transaction_policy', 'response_cache'] as const)
+        if (asked[field] !== undefined) expect(loaded[field], field).toEqual(asked[field]);
+      expect(loaded.input?.map((tensor) => tensor.name)).toEqual(asked.input?.map((tensor) => tensor.name));
+      await control.unload(name);
+    });
+  },
+);
