@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureBuilt, root } from './install.mjs';
+import { findTriton } from './real-triton.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -50,6 +51,11 @@ function runSeed(seed, folder) {
   }
 }
 
+const triton = findTriton();
+if (!options.engine && !triton.found) {
+  console.error(`chaos: no real Triton: ${triton.reason}; --engine runs it on the embedded engine`);
+  process.exit(1);
+}
 ensureBuilt();
 const folder = mkdtempSync(join(tmpdir(), 'perch-chaos-reports-'));
 const sum = { seeds: 0, requests: 0, wrong: 0, failed: 0, converged: true };
