@@ -20,6 +20,11 @@ function specFlags(command: Command): void {
   command
     .optionsGroup('What is served:')
     .option('--model <project/name>', 'project/name@3 serves that version alone')
+    .option(
+      '--source <server/model>',
+      'what a Triton without an agent holds: <server or pool>/<its model>, instead of --model',
+    )
+    .option('--versions <numbers>', 'only these, e.g. 1,2')
     .option('--tag <tag>', 'only versions with this tag; may be repeated', many)
     .option('--tag-match <how>', 'any or all')
     .option('--drafts', 'versions that are not published too')

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addPlanned, addVerb } from '../verb.ts';
+import { addVerb, many } from '../verb.ts';
 
 /** `perch fleet …` */
 export function define(program: Command): void {
@@ -30,7 +30,44 @@ export function define(program: Command): void {
   );
   add('pools', 'pools', 'pools with their servers and their room', 'perch fleet pools');
   defineServer(fleet);
-  addPlanned(fleet, 'register', 'add a server that runs without an agent');
+  defineExternal(fleet);
+}
+
+/** Tritons without an agent. */
+function defineExternal(fleet: Command): void {
+  addVerb(fleet, {
+    usage: 'register <server>',
+    summary: 'add a Triton without an agent: serve what it holds, or load small models into it',
+    examples: [
+      'perch fleet register gpu-box --url http://10.0.0.7:8000 --grpc 10.0.0.7:8001 --wait',
+      'perch fleet register edge-1 --url http://edge-1:8000 --grpc edge-1:8001 --pool edge --mode explicit --header admin-key=@key.txt',
+    ],
+    waits: '30s',
+    options: (command) =>
+      void command
+        .requiredOption('--url <url>', 'where routers reach it: http://host:port')
+        .requiredOption('--grpc <address>', 'where it is looked after: host:port')
+        .option('--pool <name>', 'default: default')
+        .option(
+          '--mode <mode>',
+          'adopt: what it holds is served, not managed (default); explicit: models up to 64 MiB are loaded as well',
+        )
+        .option('--label <key=value>', 'may be repeated', many)
+        .option(
+          '--header <key=value>',
+          'what its restricted protocols want; key=@file reads it; may be repeated',
+          many,
+        ),
+    load: async () => ({ run: (await import('./fleet-register.ts')).register }),
+  });
+  addVerb(fleet, {
+    usage: 'unregister <server>',
+    summary: 'forget a Triton without an agent, once nothing is served from it',
+    examples: ['perch fleet drain gpu-box --wait && perch fleet unregister gpu-box'],
+    options: (command) =>
+      void command.option('--force', 'it is gone for good: what we loaded into it cannot be unloaded'),
+    load: async () => ({ run: (await import('./fleet-register.ts')).unregister }),
+  });
 }
 
 /** One server, or the servers of one pool after one another. */

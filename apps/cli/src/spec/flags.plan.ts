@@ -1,4 +1,4 @@
-import { AppError, type EndpointSpecInput } from '@perch/contracts';
+import { AppError, type EndpointSpecInput, sourceModelName } from '@perch/contracts';
 import { parseDuration, parseSize } from '../duration.ts';
 import { parsePairs, parseReference } from '../reference.ts';
 
@@ -58,6 +58,21 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
   return { ...before, ...given(spec) };
 }
 
+const versionNumbers = (value: string | undefined): number[] | undefined =>
+  value === undefined ? undefined : numbers(value, '--versions');
+
+/** What an external Triton holds; the control plane names project and model after it. */
+function sourcePart(
+  flags: Flags,
+  source: string,
+  select: Part<'model'>['select'],
+  maxVersions: number | undefined,
+): Part<'model'> {
+  if (flags['model'] !== undefined) throw new AppError('invalid', 'give --model or --source, not both');
+  const known = sourceModelName(source);
+  return { ...known, source, ...given({ select, maxVersions: maxVersions ?? select?.versions?.length }) };
+}
+
 function yes(flags: Flags, name: string): boolean | undefined {
   const value = text(flags, name);
   if (value === undefined) return undefined;
@@ -71,9 +86,12 @@ function modelPart(flags: Flags, before: Spec): Part<'model'> | undefined {
     tags: list(flags, 'tag'),
     tagMatch: text(flags, 'tagMatch') as 'any' | undefined,
     published: flags['drafts'] === true ? false : undefined,
+    versions: versionNumbers(text(flags, 'versions')),
   });
   const maxVersions = whole(flags, 'maxVersions', '--max-versions');
   const named = text(flags, 'model');
+  const source = text(flags, 'source');
+  if (source !== undefined) return sourcePart(flags, source, rule, maxVersions);
   if (named === undefined && !rule && maxVersions === undefined) return before.model;
   if (named === undefined && !before.model)
     throw new AppError('invalid', 'which model? Give --model project/name (or -f with a specification)');

@@ -9,7 +9,7 @@ const sourceResyncMs = 120_000;
 /** A Triton that does not answer holds a place until its time is over. */
 const concurrency = 16;
 
-/** Each Triton without an agent is looked at every 2 s, by one control plane at a time; endpoints served from it follow. */
+/** Each Triton without an agent is looked at every second, by one control plane at a time; endpoints served from it follow. */
 @Injectable()
 export class ExternalLoop implements OnModuleInit {
   constructor(

@@ -8,7 +8,9 @@ import { ExternalApply } from './external.apply.ts';
 import { askTriton, describeModels } from './external.observe.ts';
 import { ExternalTritons } from './external-triton.client.ts';
 
-const everyMs = 2_000;
+const everyMs = 1_000;
+/** While something is being loaded or unloaded. */
+const busyMs = 200;
 /** Whichever control plane looks: the state told is the same. */
 const bootId = 'external';
 
@@ -29,7 +31,7 @@ export class ExternalReconcile {
       return { again: 'on-change' };
     }
     try {
-      await this.pass(knowledge);
+      return { again: 'after', ms: (await this.pass(knowledge)) ? busyMs : everyMs };
     } catch (error) {
       if (!(error instanceof TritonFault)) throw error;
       if (await this.source.noteProblem(id, error.text))
@@ -38,8 +40,8 @@ export class ExternalReconcile {
     return { again: 'after', ms: everyMs };
   }
 
-  /** Told before it is done: whoever takes over after a crash finds in the database what may have been begun. */
-  private async pass(knowledge: ExternalKnowledge): Promise<void> {
+  /** True: something is on its way. Told before it is done: whoever takes over after a crash finds in the database what may have been begun. */
+  private async pass(knowledge: ExternalKnowledge): Promise<boolean> {
     const { server, known, desired, mayUnload } = knowledge;
     const control = this.tritons.of(server);
     const { triton, index, loaded } = await askTriton(control, knowledge);
@@ -54,6 +56,7 @@ export class ExternalReconcile {
     const observed = isNews ? { ...state, models: await describeModels(control, plan) } : undefined;
     await this.source.report(server.id, bootId, hash, observed);
     await this.applier.act(server, plan);
+    return loading.size + plan.load.length + plan.unload.length > 0;
   }
 }
 
