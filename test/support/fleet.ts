@@ -35,6 +35,8 @@ import {
   type FleetOptions,
   Installation,
   RouterService,
+  readDesired,
+  readTable,
   ServerService,
   SweepReconcile,
   theOnlyKey,
@@ -336,7 +338,7 @@ export class FakeAgent {
   }
 
   async poll(): Promise<boolean> {
-    const answer = await this.world.get(ServerService).desiredFor(this.id, this.follower, 0);
+    const answer = readDesired(await this.world.get(ServerService).desiredFor(this.id, this.follower, 0));
     if (answer === null) return false;
     const head = answer.kind === 'whole' ? answer.document : answer;
     if (answer.kind === 'whole') this.desired = answer.document.models;
@@ -419,7 +421,7 @@ export class FakeRouter {
 
   async poll(): Promise<void> {
     const follower = { after: this.table?.revision ?? null, lineage: this.table?.lineage ?? null };
-    const answer = await this.world.get(RouterService).tableFor(follower, 0);
+    const answer = readTable(await this.world.get(RouterService).tableFor(follower, 0));
     if (answer === null) return;
     if (answer.kind === 'whole') this.table = answer.document;
     else {

@@ -4,6 +4,7 @@ import {
   blobUrls,
   type DesiredAnswer,
   desiredAnswer,
+  documentSchema,
   type Enrol,
   type Enrolled,
   type ErrorCode,
@@ -50,11 +51,12 @@ export class ControlPlaneClient {
   /** The long poll; undefined: nothing new within its time. Without `follow` the whole document, as soon as there is one. */
   async desired(
     who: { id: string; token: string },
-    follow: { after: number; lineage: string } | undefined,
+    follow: { after: number; lineage: string; holds: number } | undefined,
     signal: AbortSignal,
   ): Promise<DesiredAnswer | undefined> {
-    const query = new URLSearchParams({ wait: String(pollSeconds) });
+    const query = new URLSearchParams({ wait: String(pollSeconds), schema: String(documentSchema) });
     if (follow) {
+      query.set('holds', String(follow.holds));
       query.set('after', String(follow.after));
       query.set('lineage', follow.lineage);
     }

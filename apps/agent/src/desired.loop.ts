@@ -75,7 +75,7 @@ export class DesiredLoop {
 
   private async followOnce(signal: AbortSignal): Promise<void> {
     const newest = this.askWhole ? null : newestDocument(this.held);
-    const follow = newest ? { after: newest.revision, lineage: newest.lineage } : undefined;
+    const follow = newest ? { after: newest.revision, lineage: newest.lineage, holds: newest.schema } : undefined;
     const askedAt = performance.now();
     const answer = await this.session.as((who) => this.client.desired(who, follow, signal));
     if (!answer) {

@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { documentSchema, oldestDocumentSchema } from '@perch/contracts';
 import { migrations } from '@perch/migrations';
 import {
   booleanSetting,
@@ -49,6 +50,8 @@ const variables = z.object({
   PERCH_BOOTSTRAP_JOIN_KEY_SERVER: secret.optional(),
   PERCH_BOOTSTRAP_JOIN_KEY_ROUTER: secret.optional(),
   PERCH_MIGRATE_ON_START: booleanSetting.prefault('true'),
+  /** Newest schema of the documents that agents and routers follow; one less while a fleet is being upgraded. */
+  PERCH_DOCUMENT_SCHEMA: z.coerce.number().int().min(oldestDocumentSchema).max(documentSchema).default(documentSchema),
   PERCH_ROUTER_GRACE_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(600_000),
 });
 

@@ -45,6 +45,9 @@ export const partProviders: Provider[] = [
 /** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
 export const partModules = (config: ControlPlaneConfig, publicUrl: () => string): (DynamicModule | Type)[] => {
   const registry = registryModule(config, publicUrl);
-  const fleet = FleetModule.forRoot({ routerGraceMs: config.PERCH_ROUTER_GRACE_MS });
+  const fleet = FleetModule.forRoot({
+    routerGraceMs: config.PERCH_ROUTER_GRACE_MS,
+    documentSchema: config.PERCH_DOCUMENT_SCHEMA,
+  });
   return [PortsModule, registry, fleet, endpointsModule(registry)];
 };

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 
-/** Version of the internal documents' shape. The control plane serves N and N−1; readers ignore unknown fields. */
-export const documentSchema = 1;
+/**
+ * Version of the internal documents' shape, and the oldest one that is still served. A follower says which one it reads
+ * (`schema`, absent = 1) and which one it holds (`holds`); it is given the lower of its own and the control plane's.
+ * Readers ignore unknown fields. 2: `models` and `tritonVersion` of a route's targets, `needs` of desired models.
+ */
+export const documentSchema = 2;
+export const oldestDocumentSchema = 1;
 
 /**
  * Head of every document the control plane hands out. `lineage` is new at initialisation and after a restore;

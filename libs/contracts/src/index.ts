@@ -30,6 +30,7 @@ export {
   documentHead,
   documentSchema,
   holdsRemovals,
+  oldestDocumentSchema,
   patchSections,
 } from './document.schema.ts';
 export {

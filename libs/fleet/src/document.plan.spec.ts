@@ -7,16 +7,23 @@ import {
   type Entry,
   entryOf,
   type Follower,
+  type History,
   patchReach,
   planEntries,
+  servedSchema,
 } from './document.plan.ts';
 
 const L = 'l-now';
-const history = (revisions: number[], revision = revisions.at(-1) ?? 0) => ({
-  head: { lineage: L, revision, confirmed: true },
-  pastLineages: ['l-past'],
-  revisions,
-});
+const history =
+  (revisions: number[], revision = revisions.at(-1) ?? 0) =>
+  ({ after }: Follower): History => ({
+    head: { lineage: L, revision, confirmed: true },
+    pastLineages: ['l-past'],
+    oldest: revisions[0] ?? null,
+    holds: revisions.includes(after ?? -1),
+    behind: revisions.filter((one) => one > (after ?? 0)).length,
+  });
+const reads = (after: number | null, schema: number, holds: number): Follower => ({ after, lineage: L, schema, holds });
 const follower = (after: number | null, lineage: string | null = L): Follower => ({ after, lineage });
 const long = Array.from({ length: 60 }, (_, n) => 100 + n);
 
@@ -35,7 +42,20 @@ describe('what a follower is told', () => {
     ['comes from a past lineage', follower(99, 'l-past'), history([10]), 'whole'],
     ['comes from a lineage we never had', follower(1, 'l-future'), history([10]), 'went_back'],
     ['knows a lineage and no revision', follower(null), history([10]), 'whole'],
-  ])('%s', (_what, who, known, answer) => expect(decideAnswer(who, known)).toBe(answer));
+    ['reads the schema before ours and holds it', reads(12, 1, 1), history([10, 12]), 'nothing'],
+    ['reads the schema before ours and is one behind', reads(10, 1, 1), history([10, 12]), 'patch'],
+    ['was upgraded and holds what was written for the schema before', reads(12, 2, 1), history([10, 12]), 'whole'],
+    ['was set back to the schema before', reads(10, 1, 2), history([10, 12]), 'whole'],
+    ['reads a schema that we do not know yet', reads(10, 3, 2), history([10, 12]), 'patch'],
+    ['holds another schema, and nothing was published', reads(5, 2, 1), history([]), 'went_back'],
+  ])('%s', (_what, who, known, answer) => expect(decideAnswer(who, known(who))).toBe(answer));
+
+  it('gives out the schema before, where it is told to, and the whole to whoever holds the newer one', () => {
+    const known = history([10, 12]);
+    const [upToDate, newer] = [reads(12, 2, 1), reads(12, 2, 2)];
+    expect([servedSchema(upToDate, 1), decideAnswer(upToDate, known(upToDate), 1)]).toEqual([1, 'nothing']);
+    expect([servedSchema(newer, 1), decideAnswer(newer, known(newer), 1)]).toEqual([1, 'whole']);
+  });
 });
 
 describe('what changes from one publication to the next', () => {

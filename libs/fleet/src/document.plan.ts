@@ -1,4 +1,4 @@
-import { digestOf } from '@perch/contracts';
+import { digestOf, documentSchema } from '@perch/contracts';
 
 /** One member of a document as it should stand, or as it was last published. `value` null: not in the document. */
 export interface Entry {
@@ -44,18 +44,29 @@ export interface Head {
   confirmed: boolean;
 }
 
+/** What is known of a document, seen from a follower's revision. */
 export interface History {
   head: Head;
   /** Lineages that this database has had before. */
   pastLineages: readonly string[];
-  /** Revisions of this document that are still remembered, oldest first. */
-  revisions: readonly number[];
+  /** The oldest revision that is still remembered; null: none is. */
+  oldest: number | null;
+  /** The follower's revision is one of those remembered. */
+  holds: boolean;
+  /** Remembered revisions after it, counted up to one more than a patch reaches. */
+  behind: number;
 }
 
 export interface Follower {
   after: number | null;
   lineage: string | null;
+  /** Newest schema it reads, and the schema of what it holds; absent: those of this program. */
+  schema?: number;
+  holds?: number;
 }
+
+/** The schema that a follower is served: the lower of what it reads and what the control plane gives out. */
+export const servedSchema = ({ schema = documentSchema }: Follower, given: number): number => Math.min(schema, given);
 
 /** `went_back`: the follower holds something that this database never gave, so the database is older than it. */
 export type AnswerKind = 'nothing' | 'patch' | 'whole' | 'went_back';
@@ -69,15 +80,22 @@ export const rememberedRevisions = 500;
  * What a follower that asks for news is to be told. Revisions of one lineage are never given twice, also not after a
  * restore (they grow with the clock), so a revision that is not in our memory, and not older than it, proves a restore.
  */
-export function decideAnswer(follower: Follower, { head, pastLineages, revisions }: History): AnswerKind {
+export function decideAnswer(follower: Follower, history: History, given: number = documentSchema): AnswerKind {
+  const kind = decideByRevision(follower, history);
+  const served = servedSchema(follower, given);
+  // What it holds was written for another reader: even an old revision may say more, or less, in this schema.
+  const otherSchema = follower.after !== null && (follower.holds ?? served) !== served;
+  return otherSchema && (kind === 'patch' || (kind === 'nothing' && history.head.revision > 0)) ? 'whole' : kind;
+}
+
+function decideByRevision(follower: Follower, { head, pastLineages, oldest, holds, behind }: History): AnswerKind {
   if (follower.lineage !== null && follower.lineage !== head.lineage)
     return pastLineages.includes(follower.lineage) ? 'whole' : 'went_back';
   if (head.revision === 0) return follower.after ? 'went_back' : 'nothing';
   if (follower.after === null || follower.lineage === null) return 'whole';
   if (follower.after === head.revision) return 'nothing';
   if (follower.after > head.revision) return 'went_back';
-  const oldest = revisions[0];
-  if (oldest === undefined || follower.after < oldest) return 'whole';
-  if (!revisions.includes(follower.after)) return 'went_back';
-  return revisions.indexOf(follower.after) >= revisions.length - 1 - patchReach ? 'patch' : 'whole';
+  if (oldest === null || follower.after < oldest) return 'whole';
+  if (!holds) return 'went_back';
+  return behind <= patchReach ? 'patch' : 'whole';
 }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { type CounterMetric, Metrics } from '@perch/platform';
 import type { Tx } from '@perch/platform/database';
 import { type Entry, type Head, type History, patchReach, rememberedRevisions } from './document.plan.ts';
 
@@ -8,14 +9,40 @@ export const documentChannel = 'perch_document';
 export const routingTableDocument = 'routing-table';
 export const serverDocument = (serverId: string): string => `server/${serverId}`;
 
+/** $1: the document, $2: a revision, $3: how far to count. */
+const behindSql = `select count(*)::int as behind from (
+  select 1 from document_revisions where document_id = $1 and revision > $2 limit $3) later`;
+
+/** Old revisions and removed members are swept with every so manieth publication: they cost nothing but room. */
+const sweepEvery = 16;
+
+/** A document with its members as JSON text, by section; nothing here is parsed that is only passed on. */
+export interface DocumentText {
+  head: Head;
+  behind: number;
+  sections: Record<string, string>;
+}
+
 /** Published documents: head, members, revisions. The only SQL for them. */
 @Injectable()
 export class DocumentStore {
+  private readonly published: CounterMetric<'document'>;
+  private readonly publications = new Map<string, number>();
+
+  constructor(metrics: Metrics) {
+    this.published = metrics.counter('perch_documents_published_total', 'Revisions of documents published.', [
+      'document',
+    ]);
+  }
+
   /** Locks the document (made when missing) until the transaction ends; whoever reads a snapshot to publish does this first. */
   async lock(tx: Tx, id: string): Promise<number> {
+    const select = 'select revision from documents where id = $1 for update';
+    const [row] = await tx.query(select, [id]);
+    if (row) return Number(row.revision);
     await tx.query('insert into documents (id) values ($1) on conflict do nothing', [id]);
-    const [row] = await tx.query('select revision from documents where id = $1 for update', [id]);
-    return Number(row.revision);
+    const [made] = await tx.query(select, [id]);
+    return Number(made.revision);
   }
 
   /** Members of a section that stand, and removed ones that nobody decided; without their values. */
@@ -37,44 +64,39 @@ export class DocumentStore {
   }
 
   /**
-   * Writes the changes under the next revision and answers it. Revisions grow with the clock (seconds), so that a
-   * database that was set back in time never gives a number again that somebody may still hold.
+   * Writes the changes under the next revision and answers it, in one statement. Revisions grow with the clock (seconds),
+   * so that a database that was set back in time never gives a number again that somebody may still hold.
    */
   async publish(tx: Tx, id: string, changes: readonly Entry[]): Promise<number> {
-    const [row] = await tx
-      .query(
-        `update documents set revision = greatest(revision + 1, extract(epoch from clock_timestamp())::bigint), published_at = now()
-       where id = $1 returning revision`,
-        [id],
-      )
-      .then(([rows]) => rows);
-    const revision = Number(row.revision);
-    await this.write(tx, id, revision, changes);
-    await tx.query(
-      `update documents set confirmed = not exists (
-         select 1 from document_entries where document_id = $1 and unmeant <> '{}') where id = $1`,
-      [id],
-    );
-    await this.remember(tx, id, revision);
-    await tx.query('select pg_notify($1, $2)', [documentChannel, id]);
-    return revision;
-  }
-
-  private async write(tx: Tx, id: string, revision: number, changes: readonly Entry[]): Promise<void> {
-    if (changes.length === 0) return;
     const rows = changes.map(({ section, key, value, digest, unmeant }) => ({ section, key, value, digest, unmeant }));
-    await tx.query(
-      `insert into document_entries (document_id, section, key, value, digest, revision, unmeant)
-       select $1, section, key, nullif(value, 'null'::jsonb), digest, $2, array(select jsonb_array_elements_text(unmeant))
-       from jsonb_to_recordset($3) as r(section text, key text, value jsonb, digest text, unmeant jsonb)
-       on conflict (document_id, section, key) do update set
-         value = excluded.value, digest = excluded.digest, revision = excluded.revision, unmeant = excluded.unmeant`,
-      [id, revision, JSON.stringify(rows)],
+    const [row] = await tx.query(
+      `with changed as (
+         select section, key, nullif(value, 'null'::jsonb) as value, digest,
+           array(select jsonb_array_elements_text(unmeant)) as unmeant
+         from jsonb_to_recordset($2) as r(section text, key text, value jsonb, digest text, unmeant jsonb)),
+       head as (
+         update documents set revision = greatest(revision + 1, extract(epoch from clock_timestamp())::bigint),
+           published_at = now(), confirmed = not exists (select 1 from changed where unmeant <> '{}')
+             and not exists (select 1 from document_entries e where e.document_id = $1 and e.unmeant <> '{}'
+               and not exists (select 1 from changed c where c.section = e.section and c.key = e.key))
+         where id = $1 returning revision),
+       written as (
+         insert into document_entries (document_id, section, key, value, digest, revision, unmeant)
+         select $1, section, key, value, digest, revision, unmeant from changed, head
+         on conflict (document_id, section, key) do update set
+           value = excluded.value, digest = excluded.digest, revision = excluded.revision, unmeant = excluded.unmeant),
+       remembered as (insert into document_revisions (document_id, revision) select $1, revision from head)
+       select revision, pg_notify('${documentChannel}', $1) from head`,
+      [id, JSON.stringify(rows)],
     );
+    const count = (this.publications.get(id) ?? 0) + 1;
+    this.publications.set(id, count);
+    if (count % sweepEvery === 0) await this.sweep(tx, id);
+    this.published.add({ document: id.split('/')[0]! });
+    return Number(row.revision);
   }
 
-  private async remember(tx: Tx, id: string, revision: number): Promise<void> {
-    await tx.query('insert into document_revisions (document_id, revision) values ($1, $2)', [id, revision]);
+  private async sweep(tx: Tx, id: string): Promise<void> {
     await tx.query(
       `delete from document_revisions where document_id = $1 and revision < (
          select revision from document_revisions where document_id = $1 order by revision desc offset $2 limit 1)`,
@@ -87,26 +109,46 @@ export class DocumentStore {
     );
   }
 
-  async history(tx: Tx, id: string): Promise<History> {
+  /** What is known of the document, seen from revision `after`. */
+  async history(tx: Tx, id: string, after: number | null): Promise<History> {
     const [row] = await tx.query(
       `select i.lineage, i.past_lineages, i.confirmed and coalesce(d.confirmed, true) as confirmed,
-         coalesce(d.revision, 0) as revision,
-         array(select revision from document_revisions where document_id = $1 order by revision) as revisions
-       from installation i left join documents d on d.id = $1`,
-      [id],
+         coalesce(d.revision, 0) as revision, r.oldest, r.holds, b.behind
+       from installation i left join documents d on d.id = $1
+       cross join lateral (select min(revision) as oldest, exists (
+         select 1 from document_revisions where document_id = $1 and revision = $2) as holds
+         from document_revisions where document_id = $1) r
+       cross join lateral (${behindSql}) b`,
+      [id, after, patchReach + 1],
     );
     const head: Head = { lineage: row.lineage, revision: Number(row.revision), confirmed: row.confirmed };
-    return { head, pastLineages: row.past_lineages, revisions: row.revisions.map(Number) };
+    const oldest = row.oldest === null ? null : Number(row.oldest);
+    return { head, pastLineages: row.past_lineages, oldest, holds: row.holds, behind: row.behind };
   }
 
-  /** Members changed after `after` (removed ones with value null), or all that stand when `after` is null. */
-  async members(tx: Tx, id: string, after: number | null): Promise<Pick<Entry, 'section' | 'key' | 'value'>[]> {
-    return after === null
-      ? tx.query('select section, key, value from document_entries where document_id = $1 and digest is not null', [id])
-      : tx.query('select section, key, value from document_entries where document_id = $1 and revision > $2', [
-          id,
-          after,
-        ]);
+  /**
+   * Head and members of one moment, in one statement: those changed after `after` (removed ones null), or all that stand
+   * when `after` is null. Postgres writes the members as JSON texts.
+   */
+  async text(tx: Tx, id: string, after: number | null): Promise<DocumentText> {
+    const which = after === null ? 'e.digest is not null and $2::bigint is null' : 'e.revision > $2';
+    const rows: (Omit<Head, 'revision'> & {
+      revision: string;
+      behind: number;
+      section: string | null;
+      members: string;
+    })[] = await tx.query(
+      `select i.lineage, i.confirmed and d.confirmed as confirmed, d.revision, b.behind, m.section, m.members
+         from installation i join documents d on d.id = $1
+         cross join lateral (${behindSql}) b
+         left join (
+           select e.section, '{' || string_agg(to_json(e.key)::text || ':' || coalesce(e.value::text, 'null'), ',') || '}' as members
+           from document_entries e where e.document_id = $1 and ${which} group by e.section) m on true`,
+      [id, after, patchReach + 1],
+    );
+    const { lineage, confirmed, revision, behind } = rows[0]!;
+    const sections = Object.fromEntries(rows.flatMap(({ section, members }) => (section ? [[section, members]] : [])));
+    return { head: { lineage, confirmed, revision: Number(revision) }, behind, sections };
   }
 
   /** Which of `hashes` stand at the JSON path in any member of the document. */
@@ -121,13 +163,12 @@ export class DocumentStore {
 
   /** Every document gets a new revision, so that all followers are told of a new head. */
   async republishAll(tx: Tx): Promise<void> {
-    const rows = await tx
-      .query(
-        `update documents set revision = greatest(revision + 1, extract(epoch from clock_timestamp())::bigint)
-         where revision > 0 returning id, revision`,
-      )
-      .then(([updated]) => updated as { id: string; revision: string }[]);
-    for (const { id, revision } of rows) await this.remember(tx, id, Number(revision));
+    await tx.query(
+      `with heads as (
+         update documents set revision = greatest(revision + 1, extract(epoch from clock_timestamp())::bigint)
+         where revision > 0 returning id, revision)
+       insert into document_revisions (document_id, revision) select id, revision from heads`,
+    );
     await tx.query('select pg_notify($1, $2)', [documentChannel, '*']);
   }
 }

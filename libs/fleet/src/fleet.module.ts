@@ -1,7 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { CapacityStore } from './capacity.store.ts';
 import { DesiredReconcile } from './desired.reconcile.ts';
-import { DocumentSource } from './document.source.ts';
+import { DocumentParts, DocumentSource } from './document.source.ts';
 import { DocumentStore } from './document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { EnrolmentService } from './enrolment.service.ts';
@@ -27,6 +27,7 @@ import { SweepReconcile } from './sweep.reconcile.ts';
 const parts = [
   CapacityStore,
   DesiredReconcile,
+  DocumentParts,
   DocumentSource,
   DocumentStore,
   DrainService,

@@ -1,5 +1,6 @@
 export { CapacityStore } from './capacity.store.ts';
 export { DesiredReconcile } from './desired.reconcile.ts';
+export { type AnswerText, readDesired, readTable } from './document.answer.ts';
 export { type Entry, entryOf, type Follower, planEntries } from './document.plan.ts';
 export { DocumentSource } from './document.source.ts';
 export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';

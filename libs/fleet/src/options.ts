@@ -1,3 +1,5 @@
+import { documentSchema } from '@perch/contracts';
+
 export interface FleetOptions {
   /** A router that was not heard of for so long no longer holds back an unload. Default 10 min. */
   routerGraceMs: number;
@@ -5,10 +7,13 @@ export interface FleetOptions {
   serverSilentMs: number;
   /** A server without a word for so long loses what was placed on it. Default 10 min. */
   serverLostMs: number;
+  /** Newest schema of documents that is given out. Default: the newest there is; one less while a fleet is upgraded. */
+  documentSchema: number;
 }
 export const defaultFleetOptions: FleetOptions = {
   routerGraceMs: 600_000,
   serverSilentMs: 10_000,
   serverLostMs: 600_000,
+  documentSchema,
 };
 export const FLEET_OPTIONS = Symbol('fleet options');

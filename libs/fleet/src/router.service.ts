@@ -1,13 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import {
-  type Actor,
-  AppError,
-  type Router,
-  type RouterReport,
-  type RoutingTable,
-  type RoutingTableAnswer,
-} from '@perch/contracts';
+import { type Actor, AppError, type Router, type RouterReport, tableSections } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import { type AnswerText, composeAnswer } from './document.answer.ts';
 import type { Follower } from './document.plan.ts';
 import { DocumentSource } from './document.source.ts';
 import { routingTableDocument } from './document.store.ts';
@@ -37,19 +31,13 @@ export class RouterService {
   }
 
   /** The long poll; null: nothing new within the wait. */
-  async tableFor(follower: Follower, waitMs: number, signal?: AbortSignal): Promise<RoutingTableAnswer | null> {
+  async tableFor(follower: Follower, waitMs: number, signal?: AbortSignal): Promise<AnswerText | null> {
     const answer = await this.documents.poll(routingTableDocument, follower, waitMs, signal);
     if (answer === null) return null;
-    if (answer.kind === 'patch') return { kind: 'patch', base: answer.base, ...answer.head, patch: answer.patch };
-    const document: RoutingTable = {
-      ...answer.head,
-      publishedAt: new Date().toISOString(),
-      routers: (await this.list()).filter((router) => router.live).length,
-      endpoints: (answer.sections['endpoints'] ?? {}) as RoutingTable['endpoints'],
-      servers: (answer.sections['servers'] ?? {}) as RoutingTable['servers'],
-      keys: (answer.sections['keys'] ?? {}) as RoutingTable['keys'],
-    };
-    return { kind: 'whole', document };
+    const { head, base, sections } = answer;
+    if (base !== null) return composeAnswer(head, base, sections, tableSections);
+    const routers = (await this.list()).filter((router) => router.live).length;
+    return composeAnswer(head, null, sections, tableSections, { publishedAt: new Date().toISOString(), routers });
   }
 
   /** The heartbeat, with the report when it changed; whatever waits for an acknowledgement is looked at again. */

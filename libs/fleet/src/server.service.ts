@@ -1,14 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import {
-  AppError,
-  canonicalJson,
-  type DesiredAnswer,
-  type DesiredServer,
-  type ObservedReport,
-  type ObservedServer,
-  type Server,
-} from '@perch/contracts';
+import { AppError, canonicalJson, type ObservedReport, type ObservedServer, type Server } from '@perch/contracts';
 import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import { type AnswerText, composeAnswer } from './document.answer.ts';
 import type { Follower } from './document.plan.ts';
 import { DocumentSource } from './document.source.ts';
 import { serverDocument } from './document.store.ts';
@@ -39,17 +32,9 @@ export class ServerService {
   }
 
   /** The long poll; null: nothing new within the wait. */
-  async desiredFor(
-    id: string,
-    follower: Follower,
-    waitMs: number,
-    signal?: AbortSignal,
-  ): Promise<DesiredAnswer | null> {
+  async desiredFor(id: string, follower: Follower, waitMs: number, signal?: AbortSignal): Promise<AnswerText | null> {
     const answer = await this.documents.poll(serverDocument(id), follower, waitMs, signal);
-    if (answer === null) return null;
-    if (answer.kind === 'patch') return { kind: 'patch', base: answer.base, ...answer.head, patch: answer.patch };
-    const models = (answer.sections['models'] ?? {}) as DesiredServer['models'];
-    return { kind: 'whole', document: { ...answer.head, models } };
+    return answer && composeAnswer(answer.head, answer.base, answer.sections, ['models']);
   }
 
   /**

@@ -1,5 +1,5 @@
 import {
-  AppError, type BlobUrls, blobUrls, type Enrolled, enrolled, parseWith, type RouterReport, reportAnswer,
+  AppError, type BlobUrls, blobUrls, documentSchema, type Enrolled, enrolled, parseWith, type RouterReport, reportAnswer,
 } from '@perch/contracts'; // biome-ignore format: one list
 import { Agent, request } from 'undici';
 import type { Identity } from './identity.store.ts';
@@ -32,11 +32,13 @@ export class ControlClient {
   /** The answer's bytes, or undefined when there is nothing new. Throws `unauthenticated` when the token is not known. */
   async pollTable(
     token: string,
-    after: { revision: number; lineage: string } | undefined,
+    after: { revision: number; lineage: string; schema: number } | undefined,
     signal: AbortSignal,
   ): Promise<Buffer | undefined> {
-    const query = after ? `after=${after.revision}&lineage=${after.lineage}&wait=${pollSeconds}` : 'wait=0';
-    const path = `/internal/v1/routing-table?${query}`;
+    const query = after
+      ? `after=${after.revision}&lineage=${after.lineage}&holds=${after.schema}&wait=${pollSeconds}`
+      : 'wait=0';
+    const path = `/internal/v1/routing-table?schema=${documentSchema}&${query}`;
     const answer = await this.call('GET', path, token, undefined, (pollSeconds + 10) * 1_000, signal);
     if (answer.status === 304 || answer.status === 204) return undefined;
     this.expectOk(answer, 'routing table');
