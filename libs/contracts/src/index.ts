@@ -23,16 +23,9 @@ export {
 export { canonicalJson, digestOf, type Json, sha256Hex } from './digest.ts';
 export { type Diagnosis, diagnosis, type Finding, finding, severities } from './doctor.schema.ts';
 export {
-  type DocumentHead,
-  type DocumentPatch,
-  diffSections,
-  documentAnswer,
-  documentHead,
-  documentSchema,
-  holdsRemovals,
-  oldestDocumentSchema,
-  patchSections,
-} from './document.schema.ts';
+  type DocumentHead, type DocumentPatch, diffSections, documentAnswer, documentHead, documentSchema, holdsRemovals,
+  oldestDocumentSchema, patchSections,
+} from './document.schema.ts'; // biome-ignore format: one list
 export {
   type ApplyResult,
   applyResult,
