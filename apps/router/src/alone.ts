@@ -15,7 +15,7 @@ export async function startAlone(config: RouterConfig, logger: Logger): Promise<
   const reported = {
     states: () => [tables.state()],
     counts,
-    collect: () => counts.hear(0, serving.counts.changed()),
+    collect: (limit: number) => counts.hear(0, serving.counts.changed(limit)),
   };
   const control = new ControlSide(config, (effective) => tables.apply(effective), reported, logger);
   tables.onSwap(() => control.reportSoon());

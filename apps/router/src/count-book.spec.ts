@@ -36,16 +36,30 @@ describe('what changed', () => {
       new ArmStats('e', '2', 'd3'),
     ];
     const source = new CountSource(armsOf(one, other, quiet));
-    expect(source.changed()).toEqual([]);
+    expect(source.changed(200)).toEqual([]);
     one.count('ok', 4);
     other.count('timeout', 400);
     other.retries += 1;
-    const [told] = source.changed();
+    const [told] = source.changed(200);
     expect(told).toMatchObject({ endpoint: 'e', version: '1', requests: 2, errors: 1, retries: 1 });
     expect(armStats.parse(told).latency.reduce((sum, count) => sum + count, 0)).toBe(2);
-    expect(source.changed()).toEqual([]);
+    expect(source.changed(200)).toEqual([]);
     quiet.count('ok', 1);
-    expect(source.changed()).toMatchObject([{ version: '2', requests: 1 }]);
+    expect(source.changed(200)).toMatchObject([{ version: '2', requests: 1 }]);
+  });
+  it('tells so many at a time, and everybody gets a turn however busy the others are', () => {
+    const arms = Array.from({ length: 10 }, (_, at) => new ArmStats(`e${at}`, '1', 'd'));
+    const source = new CountSource(armsOf(...arms));
+    const told = new Set<string>();
+    for (let turn = 0; turn < 4; turn += 1) {
+      for (const arm of arms) arm.count('ok', 1);
+      const news = source.changed(3);
+      expect(news).toHaveLength(3);
+      for (const { endpoint } of news) told.add(endpoint);
+    }
+    expect(told.size).toBe(10);
+    const sum = Object.fromEntries(source.changed(100).map(({ endpoint, requests }) => [endpoint, requests]));
+    expect(Object.values(sum).every((requests) => requests === 4)).toBe(true);
   });
 });
 

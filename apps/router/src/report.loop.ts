@@ -14,11 +14,11 @@ const countsEvery = 2;
 const mostCounts = 200;
 const mostAtTheEnd = 20_000;
 
-/** What there is to report. `collect` brings the counts up to date. */
+/** What there is to report. `collect` brings the counts of at most so many versions up to date. */
 export interface Reported {
   states(): readonly WorkerState[];
   counts: CountBook;
-  collect(): void;
+  collect(limit: number): void;
 }
 
 /** Each second: what this router has acknowledged, what still runs, what it cannot serve. The body only when it changed. */
@@ -113,8 +113,9 @@ export class ReportLoop {
   private takeCounts() {
     this.turns += 1;
     if (!this.ending && this.turns % countsEvery !== 0) return undefined;
-    this.reported.collect();
-    return this.reported.counts.take(this.ending ? mostAtTheEnd : mostCounts);
+    const limit = this.ending ? mostAtTheEnd : mostCounts;
+    this.reported.collect(limit);
+    return this.reported.counts.take(limit);
   }
 
   private retryProblems(any: boolean): void {

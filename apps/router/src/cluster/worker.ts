@@ -7,6 +7,7 @@ import { FileStore } from '../control/file.store.ts';
 import type { MetricFamily } from '../metrics/snapshot.ts';
 import type { RouterConfig } from '../router.config.ts';
 import { startServing } from '../serve-program.ts';
+import { versionsAtOnce } from '../serving/count.source.ts';
 import { Serving } from '../serving/serving.ts';
 import { TableStore } from '../table/table.store.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
@@ -50,7 +51,7 @@ export class RouterWorker {
     const control = {
       stop: async () => {
         clearInterval(this.timer);
-        this.tellServed();
+        this.tellServed(Number.POSITIVE_INFINITY);
       },
     };
     const { app, address } = await startServing({ config, logger, serving, control, collect: () => this.scrape() });
@@ -97,8 +98,8 @@ export class RouterWorker {
     tell({ kind: 'state', state });
   }
 
-  private tellServed(): void {
-    const counts = this.serving.counts.changed();
+  private tellServed(limit = versionsAtOnce): void {
+    const counts = this.serving.counts.changed(limit);
     if (counts.length > 0) tell({ kind: 'served', counts });
   }
 

@@ -23,6 +23,8 @@ const isError = (outcome: string): boolean => (statusOf[outcome as ErrorCode] ??
 /** Counts of one (endpoint, version, arm), kept as bare numbers: a metrics library would cost more than the routing. */
 export class ArmStats {
   readonly labels: Readonly<Record<'endpoint' | 'version' | 'arm', string>>;
+  /** Of its endpoint and version: arms of one version have one. */
+  readonly versionKey: string;
   /** By error code; what went well is in `ok`. */
   readonly failures = new Map<string, number>();
   /** Made when the first request comes: most arms of a big installation are idle. */
@@ -37,6 +39,7 @@ export class ArmStats {
 
   constructor(endpoint: string, version: string, arm: string) {
     this.labels = { endpoint, version, arm };
+    this.versionKey = `${endpoint} ${version}`;
   }
 
   /** `outcome`: `ok` or an error code. */
