@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { routerLiveMs } from '@perch/fleet';
+import { type PlaceableModels, routerLiveMs } from '@perch/fleet';
 import { type Outcome, Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
@@ -84,9 +84,11 @@ export class EndpointReconcile {
     if (row.spec === null || place.length + short.size === 0) return { world, plan: draft };
     const { capacity } = this.stores.fleet;
     const { pool } = row.spec.fleet;
-    await capacity.lockPool(tx, pool);
+    const models = placeable(world);
+    const roomy = world.servers.every(({ facts }) => !facts?.ramBytes && !facts?.gpus.length);
+    await capacity.lockPool(tx, pool, roomy && !models.literal);
     const servers = await capacity.ofPool(tx, pool);
-    const sure = { ...world, servers, facts: await capacity.modelFacts(tx, pool, modelsOf(world)) };
+    const sure = { ...world, servers, facts: await capacity.modelFacts(tx, pool, models) };
     return { world: sure, plan: planEndpoint(sure, randomUUID) };
   }
 
@@ -107,14 +109,14 @@ export class EndpointReconcile {
   }
 }
 
-/** Every Triton model that may be placed, with what it needs. */
-const modelsOf = ({ wanted, deployments }: EndpointWorld): { name: string; digest: string }[] =>
-  [...wanted, ...deployments]
-    .flatMap(({ body }) => body?.variants ?? [])
-    .flatMap(({ tritonModel, model, needs }) => [
-      { name: tritonModel, digest: model.digest },
-      ...needs.map((needed) => ({ name: needed.tritonModel, digest: needed.model.digest })),
-    ]);
+function placeable({ wanted, deployments }: EndpointWorld): PlaceableModels {
+  const variants = [...wanted, ...deployments].flatMap(({ body }) => body?.variants ?? []);
+  const models = variants.flatMap(({ tritonModel, model, needs }) => [
+    { name: tritonModel, digest: model.digest },
+    ...needs.map((needed) => ({ name: needed.tritonModel, digest: needed.model.digest })),
+  ]);
+  return { models, literal: variants.some(({ needs }) => needs.some(({ as }) => as !== null)) };
+}
 
 const toKnown = (row: DeploymentRow): KnownDeployment => ({
   id: row.id,

@@ -4,8 +4,7 @@ import { inlineLimitBytes } from './external.plan.ts';
 import { type Memory, memoryKey } from './memory.plan.ts';
 import type { ModelFacts, PlannedServer, TakenName } from './placement-world.ts';
 
-/** Placements of a pool are decided one after the other, so that no two take the same room. */
-const poolLock = `select pg_advisory_xact_lock(hashtextextended('pool ' || $1, 7137303))`;
+const poolKey = `hashtextextended('pool ' || $1, 7137303)`;
 
 /** What takes part in `held`: models that a server is to hold, under whatever name, once each. */
 const heldModels = `
@@ -21,8 +20,12 @@ const plannedServers = `
 /** What servers have room for and what models take. The only SQL for loads, measured memory and variants that failed. */
 @Injectable()
 export class CapacityStore {
-  async lockPool(tx: Tx, pool: string): Promise<void> {
-    await tx.query(poolLock, [pool]);
+  /**
+   * Placements of a pool are decided one after the other, so that no two take the same room or the same name. `shared`:
+   * there is neither to be taken; then only drains, which shut servers, have to wait.
+   */
+  async lockPool(tx: Tx, pool: string, shared = false): Promise<void> {
+    await tx.query(`select pg_advisory_xact_lock${shared ? '_shared' : ''}(${poolKey})`, [pool]);
   }
 
   /** Servers of a pool that placements may use or keep: all but lost ones. */
@@ -51,7 +54,7 @@ export class CapacityStore {
   }
 
   /** What is known of these models (variants and all they need) on the servers of a pool. */
-  async modelFacts(tx: Tx, pool: string, models: readonly { name: string; digest: string }[]): Promise<ModelFacts> {
+  async modelFacts(tx: Tx, pool: string, { models, literal }: PlaceableModels): Promise<ModelFacts> {
     const names = models.map(({ name }) => name);
     const digests = models.map(({ digest }) => digest);
     const measured: MemoryRow[] = await tx.query(
@@ -69,7 +72,7 @@ export class CapacityStore {
       measured: new Map(measured.map((row) => [memoryKey(row.digest, row.device), toMemory(row)])),
       held: new Set(held.map((row) => `${row.server_id} ${row.triton_model}`)),
       failures: new Map(failures.map(({ server, tritonModel, reason }) => [`${server} ${tritonModel}`, reason])),
-      taken: await this.takenNames(tx, pool),
+      taken: literal ? await this.takenNames(tx, pool) : [],
     };
   }
 
@@ -154,6 +157,12 @@ export class CapacityStore {
       [models],
     );
   }
+}
+
+/** Every Triton model that may be placed, with what it needs. `literal`: some of it under a name that code calls. */
+export interface PlaceableModels {
+  models: readonly { name: string; digest: string }[];
+  literal: boolean;
 }
 
 interface MemoryRow {

@@ -1,4 +1,4 @@
-export { CapacityStore } from './capacity.store.ts';
+export { CapacityStore, type PlaceableModels } from './capacity.store.ts';
 export { DesiredReconcile } from './desired.reconcile.ts';
 export { type AnswerText, readDesired, readTable } from './document.answer.ts';
 export { type Entry, entryOf, type Follower, planEntries } from './document.plan.ts';
@@ -25,7 +25,8 @@ export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source
 export type { Memory } from './memory.plan.ts';
 export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 export { planPlacement } from './placement.plan.ts';
-export { type NewPlacement, type Pair, type Placement, PlacementStore } from './placement.store.ts';
+export { type NewPlacement, type Pair, PlacementStore } from './placement.store.ts';
+export type { Placement } from './placement-row.ts';
 export {
   type CurrentPlacement,
   type ModelFacts,

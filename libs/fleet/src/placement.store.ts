@@ -1,39 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import type { DesiredModel, TensorSpec } from '@perch/contracts';
+import type { DesiredModel } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import { guessBytes, runsOnGpu } from './memory.plan.ts';
-import type { Presence } from './server.store.ts';
+import { numberOrNull, type Placement, type PlacementState, toPlacement } from './placement-row.ts';
 import type { ModelVariant } from './variant.ts';
-
-export type PlacementState = 'active' | 'leaving' | 'released';
-
-/** One deployment on one server, with what the server says about the model. Times are ISO texts. */
-export interface Placement {
-  endpoint: string;
-  deployment: string;
-  server: string;
-  serverName: string;
-  tritonModel: string;
-  state: PlacementState;
-  /** The server once proved it ready, and has not proved it broken since. */
-  proved: boolean;
-  /** It serves until the one that was placed in its stead is ready. */
-  yields?: boolean;
-  /** What a placement on a server that is drained still waits for, as last planned. */
-  waits?: string | null;
-  /** Variants that failed there for good before this one. */
-  earlier?: { tritonModel: string; reason: string }[];
-  routedRevision: number | null;
-  unroutedRevision: number | null;
-  presence: Presence;
-  observed: {
-    state: string;
-    reason: string | null;
-    inputs: TensorSpec[] | null;
-    outputs: TensorSpec[] | null;
-    maxBatchSize: number | null;
-  } | null;
-}
 
 export interface NewPlacement {
   deployment: string;
@@ -106,17 +76,7 @@ export class PlacementStore {
   async place(tx: Tx, placements: readonly NewPlacement[]): Promise<void> {
     if (placements.length === 0) return;
     const rows = JSON.stringify(placements);
-    await tx.query(
-      `with wanted as (select * from jsonb_to_recordset($1) as r(deployment uuid, server uuid, "tritonModel" text)),
-       switched as (
-         select p.* from placements p join wanted w on w.deployment = p.deployment_id and w.server = p.server_id
-         where p.triton_model <> w."tritonModel")
-       insert into dropped_models (server_id, name)
-       select server_id, triton_model from switched
-       union select n.server_id, n.name from placement_needs n join switched s using (deployment_id, server_id)
-       on conflict do nothing`,
-      [rows],
-    );
+    if (placements.some(({ instead }) => instead)) await this.dropSwitched(tx, rows);
     await tx.query(
       `insert into placements (deployment_id, server_id, endpoint, triton_model, earlier, proved_at)
        select r.deployment, r.server, r.endpoint, r."tritonModel",
@@ -131,11 +91,30 @@ export class PlacementStore {
     await this.placeNeeds(tx, placements);
   }
 
+  /** What another variant takes the place of may vanish from the server's document: that is decided here. */
+  private async dropSwitched(tx: Tx, rows: string): Promise<void> {
+    await tx.query(
+      `with wanted as (select * from jsonb_to_recordset($1) as r(deployment uuid, server uuid, "tritonModel" text)),
+       switched as (
+         select p.* from placements p join wanted w on w.deployment = p.deployment_id and w.server = p.server_id
+         where p.triton_model <> w."tritonModel")
+       insert into dropped_models (server_id, name)
+       select server_id, triton_model from switched
+       union select n.server_id, n.name from placement_needs n join switched s using (deployment_id, server_id)
+       on conflict do nothing`,
+      [rows],
+    );
+    await tx.query(
+      `delete from placement_needs n using jsonb_to_recordset($1) as r(deployment uuid, server uuid, instead jsonb)
+       where n.deployment_id = r.deployment and n.server_id = r.server and r.instead ? 'reason'`,
+      [rows],
+    );
+  }
+
   private async placeNeeds(tx: Tx, placements: readonly NewPlacement[]): Promise<void> {
     const needs = placements.flatMap(({ deployment, server, needs: all }) =>
       all.map((needed) => ({ deployment, server, ...needed })),
     );
-    await tx.query(`delete from placement_needs where ${inPairs(1)}`, pairArrays(placements));
     if (needs.length === 0) return;
     await tx.query(
       `insert into placement_needs (deployment_id, server_id, name, triton_model, used_model)
@@ -273,32 +252,3 @@ export class PlacementStore {
     );
   }
 }
-
-const numberOrNull = (value: string | null | undefined): number | null =>
-  value === null || value === undefined ? null : Number(value);
-
-// biome-ignore lint/suspicious/noExplicitAny: a row of the query above
-const toPlacement = (row: any): Placement => ({
-  endpoint: row.endpoint,
-  deployment: row.deployment_id,
-  server: row.server_id,
-  serverName: row.name,
-  tritonModel: row.triton_model,
-  state: row.state,
-  proved: row.proved,
-  yields: row.yields,
-  waits: row.waits,
-  earlier: row.earlier,
-  routedRevision: numberOrNull(row.routed_revision),
-  unroutedRevision: numberOrNull(row.unrouted_revision),
-  presence: row.presence,
-  observed: row.model_state
-    ? {
-        state: row.model_state,
-        reason: row.reason,
-        inputs: row.inputs,
-        outputs: row.outputs,
-        maxBatchSize: row.max_batch_size,
-      }
-    : null,
-});

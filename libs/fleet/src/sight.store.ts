@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ObservedModel, ObservedServer } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import type { PlacementState } from './placement.store.ts';
+import type { PlacementState } from './placement-row.ts';
 import type { Presence } from './server.store.ts';
 
 /** A server as far as it explains what becomes of a model on it. */
