@@ -81,4 +81,15 @@ describe.skipIf(missingReason('triton'))('business-logic scripting on the real T
     );
     expect(stale.slice(0, 3)).toEqual([]);
   });
+
+  it('a broken update of the called model takes nothing away, and the reason names it', async () => {
+    const answered = async () => factorOf(JSON.stringify((await admin.serve('bls/literal', input)).body));
+    const reasons = async () => (await admin.endpoint('bls/literal')).deployments.map(({ reason }) => reason).join();
+    await admin.upload('bls/scorer-literal', pythonModel('scorer_literal', 'raise RuntimeError("no scorer")'));
+    await expect.poll(reasons, { timeout: 60_000, interval: 100 }).toContain('needs scorer_literal, which failed');
+    expect(await reasons()).toContain('no scorer');
+    expect(await answered()).toBe(factors.at(-1));
+    await admin.upload('bls/scorer-literal', pythonModel('scorer_literal', scalePython(factors[0]!)));
+    await untilFactor('bls/literal', factors[0]!);
+  });
 });

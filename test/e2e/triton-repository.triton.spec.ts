@@ -59,7 +59,7 @@ describe.skipIf(missingReason('triton'))('Triton repositories in and out', () =>
     await lay(join(folder, 'source'), repository);
   });
   afterAll(async () => {
-    await person?.stop();
+    await person?.leave();
     await stack?.stop();
     await triton?.remove();
     await rm(folder, { recursive: true, force: true });
@@ -90,9 +90,9 @@ describe.skipIf(missingReason('triton'))('Triton repositories in and out', () =>
     ]);
     expect(plan.suggested).toContainEqual({ name: 'scale', maxVersions: 2 });
     expect(plan.notes).toEqual([
-      'scale: version_policy latest 2 becomes maxVersions 2',
-      expect.stringContaining('its code calls scale'),
+      'caller: its code calls scale, so caller uses in/scale',
       expect.stringContaining('chain_second: version 2 comes along; 1 is left out'),
+      'scale: version_policy latest 2 becomes maxVersions 2',
     ]);
     expect(await versions('in/scale').catch(() => [])).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import type { ObservedState } from '@perch/contracts';
-import { entryOf, needFault } from './needs.plan.ts';
+import { entryOf, isServed, needFault } from './needs.plan.ts';
 import { type ActionKind, isOurs, lastingFailure, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
 
 /** Where one model stands, for the report. */
@@ -37,11 +37,12 @@ function describeWanted(name: string, wanted: Wanted, world: SyncWorld, tritonDo
   const failure = held.failures.get(name);
   const reason = failure?.digest === wanted.digest ? failure.reason : null;
   const doing = held.busy.get(name);
-  if (entry?.state === 'READY' && held.warmed.has(name) && doing !== 'unload') return { state: 'ready', reason: null };
+  const served = isServed(name, world);
+  if (served && held.warmed.has(name) && doing !== 'unload') return { state: 'ready', reason: null };
   if (held.stuck.has(name) && entry?.state === 'LOADING') return { state: 'stuck', reason };
   if (doing !== undefined) return { state: stateOfAction[doing], reason };
   if (reason !== null && failure?.retryAtMs === null) return { state: 'failed', reason };
-  if (entry?.state === 'READY') return { state: 'warming', reason };
+  if (served) return { state: 'warming', reason };
   if (entry?.state === 'LOADING') return { state: 'loading', reason };
   if (entry?.state === 'UNLOADING') return { state: 'unloading', reason };
   const words = lastingFailure(name, world);

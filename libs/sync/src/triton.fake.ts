@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type IndexEntry, type IndexState, parseModelConfig, TritonFault } from '@perch/triton/control';
 import type { SyncTriton } from './sync.observe.ts';
@@ -10,6 +10,8 @@ const cancelled = (name: string, signal: AbortSignal | undefined): Promise<never
   });
 
 interface FakeModel {
+  /** Number of the version folder it was loaded from. */
+  version: number;
   state: IndexState;
   reason: string;
   /** Text of the model file when it was loaded: what would be served. */
@@ -19,12 +21,15 @@ interface FakeModel {
 /**
  * A model server in memory that keeps Triton's rules for a repository folder: explicit loads, one at a time a model,
  * an index of the folders on disk, reasons that stay until the process ends. A model file that begins with `corrupt`
- * fails to load; `hang` stays LOADING; `die` takes the whole server down.
+ * fails to load; `hang` stays LOADING; `die` takes the whole server down. Of several version folders the newest counts:
+ * it comes in beside the one that serves, which goes when the newer one is READY and stays when that one fails.
  */
 export class FakeTriton {
   readonly repository: string;
   readonly calls: string[] = [];
   private readonly models = new Map<string, FakeModel>();
+  /** Newer versions that are coming in, or did not make it. */
+  private readonly newer = new Map<string, FakeModel>();
   loadMs = 0;
   unloadMs = 0;
   down = false;
@@ -42,6 +47,7 @@ export class FakeTriton {
   /** A new process on the same repository: nothing is loaded. */
   restart(): void {
     this.models.clear();
+    this.newer.clear();
     this.down = false;
   }
 
@@ -52,7 +58,7 @@ export class FakeTriton {
 
   /** Ends a load that hangs. */
   finish(name: string): void {
-    this.models.set(name, { state: 'READY', reason: '', bytes: 'hang' });
+    this.models.set(name, { version: 1, state: 'READY', reason: '', bytes: 'hang' });
   }
 
   /** What an inference would be served from; undefined when the model is not ready. */
@@ -106,36 +112,45 @@ export class FakeTriton {
 
   private async index(): Promise<IndexEntry[]> {
     const folders = (await readdir(this.repository, { withFileTypes: true })).filter((entry) => entry.isDirectory());
-    return folders.map(({ name }) => {
-      const model = this.models.get(name);
-      return model
-        ? { name, version: '1', state: model.state, reason: model.reason }
-        : { name, version: '', state: '', reason: '' };
+    return folders.flatMap(({ name }) => {
+      const known = [this.models.get(name), this.newer.get(name)].filter((model) => model !== undefined);
+      if (known.length === 0) return [{ name, version: '', state: '' as const, reason: '' }];
+      return known.map(({ version, state, reason }) => ({ name, version: String(version), state, reason }));
     });
   }
 
   private async load(name: string): Promise<void> {
     const folder = join(this.repository, name);
-    if (this.models.get(name)?.state === 'READY') return;
-    try {
-      parseModelConfig(await readFile(join(folder, 'config.pbtxt'), 'utf8'));
-      await stat(join(folder, '1'));
-    } catch {
-      throw new TritonFault('load', `load ${name}`, `failed to load '${name}', failed to poll from model repository`);
-    }
-    this.models.set(name, { state: 'LOADING', reason: '' });
+    const version = await this.poll(name, folder);
+    const before = this.models.get(name);
+    if (before?.state === 'READY' && before.version === version) return;
+    const place = before?.state === 'READY' ? this.newer : this.models;
+    place.set(name, { version, state: 'LOADING', reason: '' });
     this.loadingAtOnce += 1;
     this.mostLoadingAtOnce = Math.max(this.mostLoadingAtOnce, this.loadingAtOnce);
     try {
-      await this.finishLoad(name, folder);
+      await this.finishLoad(name, join(folder, String(version)), place);
     } finally {
       this.loadingAtOnce -= 1;
     }
   }
 
-  private async finishLoad(name: string, folder: string): Promise<void> {
+  /** The newest version folder of a model whose configuration can be read. */
+  private async poll(name: string, folder: string): Promise<number> {
+    try {
+      parseModelConfig(await readFile(join(folder, 'config.pbtxt'), 'utf8'));
+      const versions = (await readdir(folder)).filter((entry) => /^[1-9]\d*$/.test(entry)).map(Number);
+      if (versions.length > 0) return Math.max(...versions);
+    } catch {
+      // said below
+    }
+    throw new TritonFault('load', `load ${name}`, `failed to load '${name}', failed to poll from model repository`);
+  }
+
+  private async finishLoad(name: string, folder: string, place: Map<string, FakeModel>): Promise<void> {
+    const { version } = place.get(name)!;
     await new Promise((resolve) => setTimeout(resolve, this.loadMs));
-    const bytes = await readFile(join(folder, '1', 'model.onnx'), 'utf8').catch(() => 'corrupt: no model file');
+    const bytes = await readFile(join(folder, 'model.onnx'), 'utf8').catch(() => 'corrupt: no model file');
     if (bytes.startsWith('hang')) return new Promise(() => undefined);
     if (bytes.startsWith('die')) {
       this.kill();
@@ -144,11 +159,12 @@ export class FakeTriton {
     this.check(`load ${name}`);
     if (bytes.startsWith('corrupt')) {
       const reason = `Internal: onnxruntime: ${bytes}`;
-      this.models.set(name, { state: 'UNAVAILABLE', reason });
-      const text = `load failed for model '${name}': version 1 is at UNAVAILABLE state: ${reason};\n`;
+      place.set(name, { version, state: 'UNAVAILABLE', reason });
+      const text = `load failed for model '${name}': version ${version} is at UNAVAILABLE state: ${reason};\n`;
       throw new TritonFault('load', `load ${name}`, text);
     }
-    this.models.set(name, { state: 'READY', reason: '', bytes });
+    this.newer.delete(name);
+    this.models.set(name, { version, state: 'READY', reason: '', bytes });
   }
 
   private async unload(name: string): Promise<void> {
@@ -157,7 +173,7 @@ export class FakeTriton {
     this.models.set(name, { ...model, state: 'UNLOADING' });
     setTimeout(() => {
       if (this.models.get(name)?.state === 'UNLOADING')
-        this.models.set(name, { state: 'UNAVAILABLE', reason: 'unloaded' });
+        this.models.set(name, { ...model, state: 'UNAVAILABLE', reason: 'unloaded' });
     }, this.unloadMs);
   }
 }

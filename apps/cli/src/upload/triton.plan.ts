@@ -223,7 +223,7 @@ function memberVersion(
   const left = member.versions.filter((one) => one !== version);
   if (left.length > 0)
     plan.notes.push(
-      `${member.name}: version ${version} comes along; ${left.join(', ')} ${left.length === 1 ? 'is' : 'are'} left out, the ensemble does not step into them`,
+      `${member.name}: version ${version} comes along; ${left.join(', ')} ${left.length === 1 ? 'is' : 'are'} left out, no step leads there`,
     );
   return version;
 }
