@@ -110,7 +110,8 @@ describe('BlobCache', () => {
       response.destroy();
       return true;
     };
-    await expect(cache.pull(lost, never)).rejects.toMatchObject({
+    const fresh = await open({ tries: 3 });
+    await expect(fresh.pull(lost, never)).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining(lost.sha256),
     });

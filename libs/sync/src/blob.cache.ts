@@ -67,6 +67,12 @@ export class BlobCache {
     await Promise.all(this.syncing);
   }
 
+  /** Ends what is open to stores, once all that was pulled is on the disk. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.client.close();
+  }
+
   /** Bytes of all blobs in the cache. */
   get sizeBytes(): number {
     return this.heldBytes;

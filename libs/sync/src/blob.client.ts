@@ -3,9 +3,10 @@ import { backoffMs, pause } from '@perch/platform';
 import type { Dispatcher } from 'undici';
 import type { Blob, UrlBook } from './blob.source.ts';
 import { PartQueue } from './part-queue.ts';
-import { type RangeSink, requestRange } from './range.client.ts';
+import { type RangeRequest, type RangeSink, requestRange } from './range.client.ts';
 import { SlabPool } from './slab-pool.ts';
 import { Slots } from './slots.ts';
+import { SocketRangeClient, UnusualAnswer } from './socket-range.client.ts';
 
 export interface BlobClientSettings {
   /** Files over this are fetched in ranges of this size. */
@@ -44,6 +45,9 @@ export class BlobClient {
   private readonly settings: BlobClientSettings;
   private readonly slots: Slots;
   private readonly pool = new SlabPool();
+  private readonly sockets = new SocketRangeClient();
+  /** Stores whose answers are framed in a way that only undici reads. */
+  private readonly unusual = new Set<string>();
   private reading = 0;
 
   constructor(urls: UrlBook, dispatcher: Dispatcher, settings: Partial<BlobClientSettings> = {}) {
@@ -51,6 +55,11 @@ export class BlobClient {
     this.dispatcher = dispatcher;
     this.settings = { ...blobClientSettings, ...settings };
     this.slots = new Slots(this.settings.partsAtOnce);
+  }
+
+  /** Closes connections that wait. */
+  close(): void {
+    this.sockets.close();
   }
 
   /** Gets the addresses of blobs that will be read, in as few requests as it takes. A fault is told when they are read. */
@@ -158,10 +167,22 @@ export class BlobClient {
     const { headersTimeoutMs, idleTimeoutMs } = this.settings;
     const range = whole ? undefined : `bytes=${part.at}-${part.range.end - 1}`;
     const sink = new PartSink(blob, part);
-    await requestRange({ url, range, dispatcher: this.dispatcher, headersTimeoutMs, idleTimeoutMs, signal }, sink);
+    await this.request({ url, range, dispatcher: this.dispatcher, headersTimeoutMs, idleTimeoutMs, signal }, sink);
     if (isRefusal(sink.status)) return sink.status;
     if (part.at < part.range.end) throw new Error('the connection ended before the last byte');
     return sink.status;
+  }
+
+  private async request(request: RangeRequest, sink: RangeSink): Promise<void> {
+    const { origin, protocol } = new URL(request.url);
+    if (protocol !== 'http:' || this.unusual.has(origin)) return requestRange(request, sink);
+    try {
+      await this.sockets.request(request, sink);
+    } catch (error) {
+      if (!(error instanceof UnusualAnswer)) throw error;
+      this.unusual.add(origin);
+      await requestRange(request, sink);
+    }
   }
 }
 

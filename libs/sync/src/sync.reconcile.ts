@@ -123,7 +123,7 @@ export class SyncReconciler {
     await this.loop;
     await this.queues.stop();
     await this.tidying;
-    await this.parts.cache.flush();
+    await this.parts.cache.close();
     this.parts.triton.close();
   }
 
