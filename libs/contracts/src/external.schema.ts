@@ -37,7 +37,7 @@ export const registerServer = z
     headers: z
       .record(
         z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, 'a header is a lower-case name'),
-        z.string().min(1).max(1_024),
+        z.string().regex(/^[\x21-\x7e]{1,1024}$/, 'a header value is 1 to 1024 printable characters without blanks'),
       )
       .default({}),
   })

@@ -43,7 +43,6 @@ describe('what a spec may say', () => {
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 
   it.each<[string, object, string]>([
-    ['an external Triton', { model: { ...minimal.model, source: 's3://x' } }, 'model.source'],
     ['progressive traffic', { traffic: { mode: 'progressive' } }, 'traffic.mode'],
     ['a policy', { traffic: { policy: 'default' } }, 'traffic.policy'],
     ['sticky', { traffic: { sticky: { header: 'x-user' } } }, 'traffic.sticky'],
