@@ -6,10 +6,22 @@ function engineFlags(command: Command): void {
   command
     .optionsGroup('How the model server runs it:')
     .option('--platform <name>', 'onnxruntime_onnx, tensorrt_plan, … (read from the files when left out)')
+    .option(
+      '--format-priority <formats>',
+      'the first that the version holds and the server can run: tensorrt_plan,onnxruntime_onnx',
+    )
     .option('--max-batch <n>', '0: no batch dimension')
     .option('--batch-delay-us <µs>', 'dynamic batching: wait at most so long')
     .option('--preferred-batch <sizes>', 'dynamic batching, e.g. 8,16')
-    .option('--instances <kind:count>', 'cpu:2, gpu:1; may be repeated', many)
+    .option('--queue-size <n>', 'dynamic batching: requests beyond it fail at once')
+    .option('--instances <kind:count>', 'cpu:2, gpu:1, gpu:1:0,1 (on these GPUs); may be repeated', many)
+    .option('--accelerator <name>', 'tensorrt:precision=FP16,workspace=1GiB, openvino, …; may be repeated', many)
+    .option('--parameter <key=value>', 'for the back-end, e.g. INFERENCE_MODE=true; may be repeated', many)
+    .option('--response-cache <yes>', 'true or false: answer equal requests from the server’s cache')
+    .option('--decoupled <yes>', 'true or false: a request may have many answers or none')
+    .option('--memory <size>', 'first guess of what it takes on one server, until it was measured')
+    .option('--tensorrt-version <version>', 'that built the plan, where the file does not tell')
+    .option('--compute-capability <list>', 'of the GPUs a plan was built for: 8.6,8.9 or any')
     .option('--input <name:type:dims>', 'input_ids:INT64:-1,-1; may be repeated', many)
     .option('--output-tensor <name:type:dims>', 'may be repeated', many)
     .option('--config <file>', 'your config.pbtxt, merged over ours')

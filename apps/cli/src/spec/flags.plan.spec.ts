@@ -18,6 +18,13 @@ describe('a specification from flags', () => {
       { model: { project: 'nlp', name: 'm' }, engine: { maxBatchSize: 32, dynamicBatching: { preferredSizes: [8, 16], maxQueueDelayUs: 2000 }, instances: [{ kind: 'cpu', count: 2 }] } }],
     [{ model: 'nlp/m', input: ['ids:int64:-1,-1'] },
       { model: { project: 'nlp', name: 'm' }, engine: { inputs: [{ name: 'ids', type: 'INT64', dims: [-1, -1] }] } }],
+    [{ model: 'nlp/m', formatPriority: 'tensorrt_plan, onnxruntime_onnx', accelerator: ['tensorrt:precision=fp16,workspace=1GiB,trt_engine_cache_enable=1', 'openvino'], memory: '2GiB' },
+      { model: { project: 'nlp', name: 'm' }, engine: { formatPriority: ['tensorrt_plan', 'onnxruntime_onnx'], memoryBytes: 2_147_483_648, executionAccelerators: {
+        gpu: [{ name: 'tensorrt', precision: 'FP16', maxWorkspaceBytes: 1_073_741_824, parameters: { trt_engine_cache_enable: '1' } }], cpu: [{ name: 'openvino' }] } } }],
+    [{ model: 'nlp/m', platform: 'tensorrt_plan', instances: ['gpu:2:0,1', 'CPU'], tensorrtVersion: '10.3.0', computeCapability: '8.6, 8.9' },
+      { model: { project: 'nlp', name: 'm' }, engine: { platform: 'tensorrt_plan', instances: [{ kind: 'gpu', count: 2, gpus: [0, 1] }, { kind: 'cpu', count: 1 }], tensorrt: { version: '10.3.0', computeCapability: ['8.6', '8.9'] } } }],
+    [{ model: 'nlp/m', computeCapability: 'any', parameter: ['INFERENCE_MODE=true', 'a=b=c'], responseCache: 'true', decoupled: 'false', queueSize: '64' },
+      { model: { project: 'nlp', name: 'm' }, engine: { tensorrt: { computeCapability: 'any' }, parameters: { INFERENCE_MODE: 'true', a: 'b=c' }, responseCache: true, decoupled: false, dynamicBatching: { maxQueueSize: 64 } } }],
     [{ model: 'nlp/m', weight: ['3=90', '4=10'] }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'weighted', weights: { 3: 90, 4: 10 } } }],
     [{ model: 'nlp/m', newestFirst: '0.1,0.9' }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'weighted', newestFirst: [0.1, 0.9] } }],
     [{ model: 'nlp/m', timeout: '2s', maxBody: '4MiB', access: 'public', pool: 'gpu', replicas: '2', idempotent: 'false' },
@@ -37,6 +44,13 @@ describe('a specification from flags', () => {
     [{ model: 'nlp/m', input: ['ids'] }, '--input'],
     [{ model: 'nlp/m', option: ['a=1'] }, '--option'],
     [{ model: 'nlp/m', idempotent: 'maybe' }, '--idempotent'],
+    [{ model: 'nlp/m', responseCache: 'yes' }, '--response-cache: wants true or false'],
+    [{ model: 'nlp/m', instances: ['gpu:1:x'] }, '--instances'],
+    [{ model: 'nlp/m', instances: ['gpu:1:0:1'] }, '--instances: wants kind:count[:gpus]'],
+    [{ model: 'nlp/m', accelerator: [':precision=FP16'] }, '--accelerator: wants a name'],
+    [{ model: 'nlp/m', accelerator: ['tensorrt:FP16'] }, '--accelerator'],
+    [{ model: 'nlp/m', memory: 'much' }, '--memory'],
+    [{ model: 'nlp/m', parameter: ['x'] }, '--parameter'],
   ])('%j is refused, naming %s', (flags, word) => {
     const plan = () => {
       if (!specFromFlags(flags).model) throw new Error('--model');
@@ -50,6 +64,23 @@ describe('flags over what is there', () => {
     model: { project: 'nlp', name: 'm', maxVersions: 2, select: { tags: ['prod'] } },
     processing: { builtin: 'text-embedding', options: { maxTokens: 128 } },
     limits: { timeoutMs: 1_000 },
+  });
+  it('one way of choosing the format replaces the other; parameters are joined by name', () => {
+    const listed = {
+      ...before,
+      engine: { formatPriority: ['tensorrt_plan', 'python'], parameters: { a: '1', b: '2' }, maxBatchSize: 4 },
+    };
+    expect(specFromFlags({ platform: 'python' }, listed).engine).toEqual({
+      platform: 'python',
+      parameters: { a: '1', b: '2' },
+      maxBatchSize: 4,
+    });
+    expect(specFromFlags({ parameter: ['b=3'] }, listed).engine).toEqual({
+      ...listed.engine,
+      parameters: { a: '1', b: '3' },
+    });
+    const one = { ...before, engine: { platform: 'python' } };
+    expect(specFromFlags({ formatPriority: 'python' }, one).engine).toEqual({ formatPriority: ['python'] });
   });
   it('leaves alone what no flag names', () => {
     expect(specFromFlags({}, before)).toEqual(before);

@@ -1,31 +1,11 @@
 import { AppError, type EndpointSpecInput, sourceModelName } from '@perch/contracts';
 import { parseDuration, parseSize } from '../duration.ts';
 import { parsePairs, parseReference } from '../reference.ts';
+import { enginePart } from './engine-flags.plan.ts';
+import { type Flags, given, list, numbers, text, whole, yes } from './flag-value.plan.ts';
 
-type Flags = Record<string, unknown>;
 type Spec = Partial<EndpointSpecInput>;
 type Part<K extends keyof EndpointSpecInput> = NonNullable<EndpointSpecInput[K]>;
-
-const text = (flags: Flags, name: string): string | undefined => flags[name] as string | undefined;
-const list = (flags: Flags, name: string): string[] | undefined => flags[name] as string[] | undefined;
-
-function whole(flags: Flags, name: string, flag: string): number | undefined {
-  const value = text(flags, name);
-  if (value === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(value)) throw new AppError('invalid', `${flag}: wants a whole number, got "${value}"`);
-  return Number(value);
-}
-
-function numbers(value: string, flag: string): number[] {
-  const parsed = value.split(',').map((part) => Number(part.trim() || Number.NaN));
-  if (parsed.some(Number.isNaN)) throw new AppError('invalid', `${flag}: wants numbers such as 8,16, got "${value}"`);
-  return parsed;
-}
-
-const given = <T extends object>(part: T): T | undefined => {
-  const known = Object.entries(part).filter(([, value]) => value !== undefined);
-  return known.length > 0 ? (Object.fromEntries(known) as T) : undefined;
-};
 
 /** JSON where it is JSON, else the text as it stands: `--option maxTokens=256`, `--option padding={"to":128}`. */
 export const looseValue = (value: string): unknown => {
@@ -43,7 +23,7 @@ export const looseValue = (value: string): unknown => {
 export function specFromFlags(flags: Flags, before: Spec = {}, config?: string): Spec {
   const spec: Spec = {
     model: modelPart(flags, before),
-    engine: enginePart(flags, before, config),
+    engine: enginePart(flags, before.engine, config),
     processing: processingPart(flags, before),
     fleet: given({
       ...before.fleet,
@@ -52,7 +32,7 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
     traffic: trafficPart(flags, before),
     limits: limitsPart(flags, before),
     access: flags['access'] === undefined ? before.access : { inference: text(flags, 'access') as 'key' },
-    idempotent: yes(flags, 'idempotent') ?? before.idempotent,
+    idempotent: yes(flags, 'idempotent', '--idempotent') ?? before.idempotent,
     description: text(flags, 'description') ?? before.description,
   };
   return { ...before, ...given(spec) };
@@ -71,14 +51,6 @@ function sourcePart(
   if (flags['model'] !== undefined) throw new AppError('invalid', 'give --model or --source, not both');
   const known = sourceModelName(source);
   return { ...known, source, ...given({ select, maxVersions: maxVersions ?? select?.versions?.length }) };
-}
-
-function yes(flags: Flags, name: string): boolean | undefined {
-  const value = text(flags, name);
-  if (value === undefined) return undefined;
-  if (value !== 'true' && value !== 'false')
-    throw new AppError('invalid', `--${name}: wants true or false, got "${value}"`);
-  return value === 'true';
 }
 
 function modelPart(flags: Flags, before: Spec): Part<'model'> | undefined {
@@ -117,43 +89,6 @@ const ruleOf = (before: Spec, model: { project: string; name: string }) =>
   before.model?.project === model.project && before.model.name === model.name
     ? given({ select: before.model.select, maxVersions: before.model.maxVersions })
     : undefined;
-
-/** `input_ids:INT64:-1,-1` */
-export function parseTensor(value: string, flag: string): { name: string; type: never; dims: number[] } {
-  const parts = value.split(':');
-  const dims = parts.pop() ?? '';
-  const type = parts.pop() ?? '';
-  const name = parts.join(':');
-  if (!name || !type)
-    throw new AppError('invalid', `${flag}: wants name:type:dims such as input_ids:INT64:-1,-1, got "${value}"`);
-  return { name, type: type.toUpperCase().replace(/^TYPE_/, '') as never, dims: numbers(dims, flag) };
-}
-
-function parseInstance(value: string): { kind: 'cpu'; count: number } {
-  const [kind, count = '1'] = value.split(':');
-  if (!kind || !/^\d+$/.test(count))
-    throw new AppError('invalid', `--instances: wants kind:count such as cpu:2, got "${value}"`);
-  return { kind: kind.toLowerCase() as 'cpu', count: Number(count) };
-}
-
-function enginePart(flags: Flags, before: Spec, config: string | undefined): Part<'engine'> | undefined {
-  const preferred = text(flags, 'preferredBatch');
-  const batching = given({
-    preferredSizes: preferred === undefined ? undefined : numbers(preferred, '--preferred-batch'),
-    maxQueueDelayUs: whole(flags, 'batchDelayUs', '--batch-delay-us'),
-  });
-  const part = given({
-    platform: text(flags, 'platform'),
-    maxBatchSize: whole(flags, 'maxBatch', '--max-batch'),
-    dynamicBatching: batching ? { ...before.engine?.dynamicBatching, ...batching } : undefined,
-    instances: list(flags, 'instances')?.map(parseInstance),
-    inputs: list(flags, 'input')?.map((value) => parseTensor(value, '--input')),
-    outputs: list(flags, 'outputTensor')?.map((value) => parseTensor(value, '--output-tensor')),
-    defaultModelFilename: text(flags, 'defaultModelFilename'),
-    config,
-  });
-  return part ? { ...before.engine, ...part } : before.engine;
-}
 
 function processingPart(flags: Flags, before: Spec): Part<'processing'> | undefined {
   const builtin = text(flags, 'processing');
