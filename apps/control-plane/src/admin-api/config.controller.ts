@@ -13,7 +13,7 @@ import { configTexts } from '../config-text.source.ts';
 import { Allow, Answers } from './http.ts';
 
 /** Texts of `config.pbtxt`, read for callers that have no parser of their own. Nothing is kept. */
-@Allow('viewer')
+@Allow('publisher')
 @Controller('api/v1/configs')
 export class ConfigController {
   @Post('read')
