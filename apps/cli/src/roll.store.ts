@@ -11,6 +11,7 @@ interface RollState {
 export class RollStore {
   private readonly path: string;
   private state: RollState = { done: [], boots: {} };
+  private writing: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly folder: string,
@@ -51,10 +52,14 @@ export class RollStore {
     await rm(this.path, { force: true });
   }
 
-  private async write(): Promise<void> {
-    await mkdir(join(this.folder, 'rolls'), { recursive: true, mode: 0o700 });
-    const staging = `${this.path}.${process.pid}`;
-    await writeFile(staging, JSON.stringify(this.state), { mode: 0o600 });
-    await rename(staging, this.path);
+  /** One after the other: several servers may be rolled at once. */
+  private write(): Promise<void> {
+    this.writing = this.writing.then(async () => {
+      await mkdir(join(this.folder, 'rolls'), { recursive: true, mode: 0o700 });
+      const staging = `${this.path}.${process.pid}`;
+      await writeFile(staging, JSON.stringify(this.state), { mode: 0o600 });
+      await rename(staging, this.path);
+    });
+    return this.writing;
   }
 }
