@@ -1,6 +1,13 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { commonSettings, type Environment, listenAddress, readConfig, tlsSettings } from '@perch/platform';
+import {
+  booleanSetting,
+  commonSettings,
+  type Environment,
+  listenAddress,
+  readConfig,
+  tlsSettings,
+} from '@perch/platform';
 import { z } from 'zod';
 
 const address = z.string('wants host:port').regex(/^.+:\d{1,5}$/, 'wants host:port');
@@ -59,6 +66,9 @@ const variables = z.object({
   PERCH_EXIT_TIMEOUT_MS: milliseconds.optional(),
   PERCH_STUCK_PATIENCE_MS: milliseconds.default(60_000),
   PERCH_DRAIN_TIMEOUT_MS: milliseconds.default(0),
+  PERCH_PEERS: booleanSetting.or(z.enum(['on', 'off']).transform((text) => text === 'on')).default(false),
+  PERCH_PEER_LISTEN: listenAddress.prefault('127.0.0.1:8096'),
+  PERCH_PEER_ADVERTISE: address.optional(),
   PERCH_LOAD_DEADLINE_MS: z.coerce.number().int().min(1_000).default(600_000),
   PERCH_CACHE_KEEP_BYTES: z.coerce
     .number()

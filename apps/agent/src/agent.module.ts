@@ -11,6 +11,7 @@ import { DrainService } from './drain.service.ts';
 import { IdentityStore } from './identity.store.ts';
 import { LeavingService } from './leaving.service.ts';
 import { ObservedSource } from './observed.source.ts';
+import { PeerServer } from './peer.server.ts';
 import { ReportLoop } from './report.loop.ts';
 import { ServerSource } from './server.source.ts';
 import { SessionService } from './session.service.ts';
@@ -49,6 +50,7 @@ export class AgentModule {
         ...superviseProviders,
         LeavingService,
         ServerSource,
+        PeerServer,
         DesiredLoop,
         ObservedSource,
         ReportLoop,

@@ -80,12 +80,13 @@ export class ControlPlaneClient {
     return (value as { needReport?: unknown } | undefined)?.needReport === true;
   }
 
-  async blobUrls(token: string, hashes: readonly string[]): Promise<BlobUrls['urls']> {
+  /** `peers`: with addresses in neighbours' caches. */
+  async blobUrls(token: string, hashes: readonly string[], peers: boolean): Promise<BlobUrls['urls']> {
     const call: Call = {
       method: 'POST',
       path: 'blobs/urls',
       bearer: token,
-      body: { hashes },
+      body: { hashes, ...(peers ? { peers } : {}) },
       timeoutMs: callTimeoutMs,
     };
     return parseWith(blobUrls, (await this.call(call)).value, 'addresses of blobs').urls;

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type ObservedServer, observedStates } from '@perch/contracts';
 import { BlobCache, type Documents, heldRemovals, newestDocument, type SyncMetrics, SyncReconciler } from '@perch/sync';
 
+import { PeerServer } from './peer.server.ts';
 import { ServerSource } from './server.source.ts';
 
 /** Injection token of the metrics of sync. */
@@ -17,6 +18,7 @@ export class ObservedSource {
     private readonly cache: BlobCache,
     @Inject(SYNC_METRICS) private readonly metrics: SyncMetrics,
     private readonly server: ServerSource,
+    private readonly peers: PeerServer,
   ) {}
 
   onChange(listener: () => void): void {
@@ -41,6 +43,7 @@ export class ObservedSource {
       // In steps, so that a disk that others write to is no news every two seconds.
       disk: { freeBytes: Math.floor(freeBytes / diskStepBytes) * diskStepBytes, cacheBytes: this.cache.sizeBytes },
       ...this.server.report,
+      ...(this.peers.address === undefined ? {} : { peer: this.peers.address }),
     };
   }
 

@@ -5,6 +5,7 @@ import { LOGGER, type Logger, pause } from '@perch/platform';
 import { ControlPlaneClient } from './control-plane.client.ts';
 import { DesiredLoop } from './desired.loop.ts';
 import { ObservedSource } from './observed.source.ts';
+import { isUrgent, planReport, type Taken } from './report.plan.ts';
 import { SessionService } from './session.service.ts';
 
 const everyMs = 2_000;
@@ -13,6 +14,8 @@ const logEvery = 30;
 const gatherMs = 10;
 const gatherMsPerModel = 0.5;
 const mostGatherMs = 500;
+/** What is mere progress waits this long for something that matters. */
+const progressMs = 300;
 /** After a start, models that Triton serves prove themselves again; a report in between would take them out of service. */
 const provingMs = 5_000;
 
@@ -22,7 +25,8 @@ export class ReportLoop {
   private readonly bootId = randomUUID();
   private readonly stopped = new AbortController();
   private turn = new AbortController();
-  private told: string | undefined;
+  /** Undefined after a failure: the next report is a whole one. */
+  private told: Taken | undefined;
   private taken: ObservedServer | undefined;
   private startedAt = 0;
   private failures = 0;
@@ -62,6 +66,19 @@ export class ReportLoop {
       await this.reportOnce();
       await pause(everyMs, AbortSignal.any([this.turn.signal, signal]));
       await pause(Math.min(mostGatherMs, gatherMs + this.modelCount * gatherMsPerModel), signal);
+      if (!signal.aborted) await this.gatherProgress();
+    }
+  }
+
+  /** Steps on the way to ready are told together, until one comes that somebody waits for. */
+  private async gatherProgress(): Promise<void> {
+    const { signal } = this.stopped;
+    const until = performance.now() + progressMs;
+    for (let left = progressMs; left > 0 && !signal.aborted; left = until - performance.now()) {
+      this.turn = new AbortController();
+      const observed = await this.observed.read(this.desired.documents).catch(() => undefined);
+      if (!observed || this.told?.hash === digestOf(observed) || isUrgent(this.taken, observed)) return;
+      await pause(left, AbortSignal.any([this.turn.signal, signal]));
     }
   }
 
@@ -70,13 +87,13 @@ export class ReportLoop {
       const observed = await this.observed.read(this.desired.documents);
       if (!observed || this.isProving(observed)) return;
       this.modelCount = Object.keys(observed.models).length;
-      const hash = digestOf(observed);
-      const told = { bootId: this.bootId, hash, address: this.session.address };
-      const send = (whole: boolean) =>
-        this.session.as((who) => this.client.report(who, { ...told, ...(whole ? { observed } : {}) }));
-      const needed = await send(hash !== this.told);
-      if (needed) await send(true);
-      this.told = hash;
+      const now = { hash: digestOf(observed), observed };
+      const told = { bootId: this.bootId, hash: now.hash, address: this.session.address };
+      const send = (what: ReturnType<typeof planReport>) =>
+        this.session.as((who) => this.client.report(who, { ...told, ...what }));
+      const needed = await send(planReport(this.told, now));
+      if (needed) await send({ observed });
+      this.told = now;
       this.taken = observed;
       this.failures = 0;
     } catch (error) {

@@ -42,7 +42,15 @@ export class SessionService implements BlobSource {
   }
 
   async urls(hashes: readonly string[]): Promise<BlobUrls['urls']> {
-    return this.as(({ token }) => this.client.blobUrls(token, hashes));
+    return this.as(({ token }) => this.client.blobUrls(token, hashes, this.config.PERCH_PEERS));
+  }
+
+  /** Our token at the moment; undefined before we have enrolled. */
+  async token(): Promise<string | undefined> {
+    return this.identity?.then(
+      ({ token }) => token,
+      () => undefined,
+    );
   }
 
   private current(why: 'stored' | 'refused' = 'stored'): Promise<Enrolled> {

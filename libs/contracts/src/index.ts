@@ -194,6 +194,7 @@ export {
   optimization,
 } from './optimization.schema.ts';
 export { type FieldFault, fieldFaults, parseWith } from './parse.ts';
+export { readPeerUrl, signPeerUrl } from './peer-url.ts';
 export {
   type BuiltinName,
   builtinOptions,

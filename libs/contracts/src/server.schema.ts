@@ -112,14 +112,27 @@ export const observedServer = z.object({
   leaving: z.boolean().optional(),
   /** Why it leaves, in words for people. */
   leavingReason: z.string().optional(),
+  /** Where neighbours may read its cache (`http://host:port`); absent: nowhere. */
+  peer: z.string().optional(),
 });
 export type ObservedServer = z.infer<typeof observedServer>;
 
-/** `PUT /internal/v1/servers/:id/observed`, every 2 s and at once on change; the body only on change. */
+/** `PUT /internal/v1/servers/:id/observed`, every 2 s and at once on change; the body, or what changed in it, only on change. */
 export const observedReport = z.object({
   bootId: z.string(),
   hash: z.string(),
   observed: observedServer.optional(),
+  /**
+   * The state as the difference to the one with the hash `base`: models that changed (null: gone), and all the rest. Who
+   * does not hold that state, or does not know patches, answers `needReport`.
+   */
+  patch: z
+    .object({
+      base: z.string(),
+      observed: observedServer.omit({ models: true }),
+      models: z.record(z.string(), observedModel.nullable()),
+    })
+    .optional(),
   /** Where requests reach the server now (`host:port`); left out: where it said when it enrolled. */
   address: z.object({ http: z.string().min(1), grpc: z.string().min(1) }).optional(),
 });
@@ -150,8 +163,17 @@ export const enrolled = z.object({ id: z.string(), token: z.string(), pool: pool
 export type Enrolled = z.infer<typeof enrolled>;
 
 /** `POST /internal/v1/blobs/urls`: documents hold hashes, never URLs. Good for 15 min; on 403 ask again and resume. */
-export const blobUrlsRequest = z.object({ hashes: z.array(sha256).min(1).max(200) });
-export const blobUrls = z.object({ urls: z.record(z.string(), z.object({ url: z.string(), size: z.number().int() })) });
+export const blobUrlsRequest = z.object({
+  hashes: z.array(sha256).min(1).max(200),
+  /** Addresses in neighbours' caches are wanted as well. */
+  peers: z.boolean().optional(),
+});
+export const blobUrls = z.object({
+  urls: z.record(
+    z.string(),
+    z.object({ url: z.string(), size: z.number().int(), peers: z.array(z.string()).optional() }),
+  ),
+});
 export type BlobUrls = z.infer<typeof blobUrls>;
 
 /** `fleet servers` */

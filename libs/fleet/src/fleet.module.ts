@@ -13,6 +13,8 @@ import { FleetViewService } from './fleet-view.service.ts';
 import { HeldStore } from './held.store.ts';
 import { Installation } from './installation.service.ts';
 import { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
+import { PeerService } from './peer.service.ts';
+import { PeerStore } from './peer.store.ts';
 import { PlacementStore } from './placement.store.ts';
 import { RouterService } from './router.service.ts';
 import { RouterStore } from './router.store.ts';
@@ -39,6 +41,8 @@ const parts = [
   FleetViewService,
   HeldStore,
   Installation,
+  PeerService,
+  PeerStore,
   PlacementStore,
   RouterService,
   RouterStatsService,

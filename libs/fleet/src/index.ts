@@ -24,6 +24,7 @@ export { Installation, type InstallationState } from './installation.service.ts'
 export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
 export type { Memory } from './memory.plan.ts';
 export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
+export { PeerService } from './peer.service.ts';
 export { planPlacement } from './placement.plan.ts';
 export { type NewPlacement, type Pair, PlacementStore } from './placement.store.ts';
 export type { Placement } from './placement-row.ts';

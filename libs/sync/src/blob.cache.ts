@@ -171,6 +171,7 @@ export class BlobCache {
       } catch (error) {
         if (isFull(error)) throw await this.noSpace(blob);
         if (!(error instanceof AppError) || error.code !== 'integrity' || tried === wholeTries) throw error;
+        this.client.distrustPeers(blob.sha256);
       }
     }
   }

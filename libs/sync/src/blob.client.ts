@@ -33,6 +33,10 @@ export const blobClientSettings: BlobClientSettings = {
   firstBackoffMs: 100,
 };
 
+type Timeouts = Pick<BlobClientSettings, 'headersTimeoutMs' | 'idleTimeoutMs'>;
+/** A neighbour that hesitates is no help: the store is there. */
+const peerTimeouts: Timeouts = { headersTimeoutMs: 2_000, idleTimeoutMs: 5_000 };
+
 /** The store answered a range request with the whole file. */
 class WholeFileAnswer extends Error {}
 
@@ -55,6 +59,11 @@ export class BlobClient {
     this.dispatcher = dispatcher;
     this.settings = { ...blobClientSettings, ...settings };
     this.slots = new Slots(this.settings.partsAtOnce);
+  }
+
+  /** Wrong bytes came under this hash: only the store is asked for it from now on. */
+  distrustPeers(hash: string): void {
+    this.urls.distrustPeers(hash);
   }
 
   /** Closes connections that wait. */
@@ -138,6 +147,11 @@ export class BlobClient {
       signal.throwIfAborted();
       const before = part.at;
       const url = await this.urls.urlOf(blob.sha256, refused);
+      const peer = this.urls.peerOf(blob.sha256);
+      if (peer !== undefined) {
+        await this.fetchFromPeer(blob, peer, part, signal);
+        continue;
+      }
       try {
         const status = await this.fetchOnce(blob, url, part, signal);
         if (status !== 403 && status !== 404) continue;
@@ -161,10 +175,26 @@ export class BlobClient {
     }
   }
 
+  /** What a neighbour brings of the part; after any fault it is not asked for this blob again. */
+  private async fetchFromPeer(blob: Blob, peer: string, part: PartQueue, signal: AbortSignal): Promise<void> {
+    try {
+      const status = await this.fetchOnce(blob, peer, part, signal, peerTimeouts);
+      if (isRefusal(status)) this.urls.dropPeer(blob.sha256, peer);
+    } catch {
+      signal.throwIfAborted();
+      this.urls.dropPeer(blob.sha256, peer);
+    }
+  }
+
   /** One request for what the part still lacks. Returns 403 or 404 as they are; throws when the body ends early. */
-  private async fetchOnce(blob: Blob, url: string, part: PartQueue, signal: AbortSignal): Promise<number> {
+  private async fetchOnce(
+    blob: Blob,
+    url: string,
+    part: PartQueue,
+    signal: AbortSignal,
+    { headersTimeoutMs, idleTimeoutMs }: Timeouts = this.settings,
+  ): Promise<number> {
     const whole = part.at === 0 && part.range.end === blob.size;
-    const { headersTimeoutMs, idleTimeoutMs } = this.settings;
     const range = whole ? undefined : `bytes=${part.at}-${part.range.end - 1}`;
     const sink = new PartSink(blob, part);
     await this.request({ url, range, dispatcher: this.dispatcher, headersTimeoutMs, idleTimeoutMs, signal }, sink);

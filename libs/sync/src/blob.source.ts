@@ -26,7 +26,8 @@ interface Waiter {
 export class UrlBook {
   private readonly source: BlobSource;
   private readonly now: () => number;
-  private readonly known = new Map<string, { url: string; at: number }>();
+  private readonly known = new Map<string, { url: string; peers: string[]; at: number }>();
+  private readonly distrusted = new Set<string>();
   private readonly asked = new Map<string, Waiter[]>();
 
   constructor(source: BlobSource, now: () => number = Date.now) {
@@ -44,6 +45,24 @@ export class UrlBook {
     });
   }
 
+  /** A neighbour to ask before the store; undefined: none (left). */
+  peerOf(hash: string): string | undefined {
+    return this.known.get(hash)?.peers[0];
+  }
+
+  /** It did not answer as it should. */
+  dropPeer(hash: string, peer: string): void {
+    const entry = this.known.get(hash);
+    if (entry) entry.peers = entry.peers.filter((one) => one !== peer);
+  }
+
+  /** Bytes under this hash came wrong, from whomever: from now on only the store is asked. */
+  distrustPeers(hash: string): void {
+    const entry = this.known.get(hash);
+    if (entry) entry.peers = [];
+    this.distrusted.add(hash);
+  }
+
   private async fetchAsked(): Promise<void> {
     const all = [...this.asked];
     this.asked.clear();
@@ -56,7 +75,7 @@ export class UrlBook {
   private async fetchGroup(group: [string, Waiter[]][]): Promise<void> {
     try {
       const urls = await this.source.urls(group.map(([hash]) => hash));
-      for (const [hash, waiters] of group) this.settle(hash, waiters, urls[hash]?.url);
+      for (const [hash, waiters] of group) this.settle(hash, waiters, urls[hash]);
     } catch (error) {
       if (group.length > 1 && aboutOne.has(errorCodeOf(error))) return this.fetchHalves(group);
       for (const [, waiters] of group) for (const { reject } of waiters) reject(error);
@@ -69,13 +88,14 @@ export class UrlBook {
     await Promise.all([this.fetchGroup(group.slice(0, middle)), this.fetchGroup(group.slice(middle))]);
   }
 
-  private settle(hash: string, waiters: Waiter[], url: string | undefined): void {
-    if (url === undefined) {
+  private settle(hash: string, waiters: Waiter[], found: BlobUrls['urls'][string] | undefined): void {
+    if (found === undefined) {
       const error = new AppError('not_found', `blob ${hash} is not in the artifact store; upload its version again`);
       for (const { reject } of waiters) reject(error);
       return;
     }
-    this.known.set(hash, { url, at: this.now() });
+    const { url, peers = [] } = found;
+    this.known.set(hash, { url, peers: this.distrusted.has(hash) ? [] : [...peers], at: this.now() });
     for (const { resolve } of waiters) resolve(url);
   }
 }

@@ -79,7 +79,9 @@ class RangeConnection {
     request.signal.addEventListener('abort', abort, { once: true });
     if (request.signal.aborted) abort();
     this.socket.once('connect', () => this.socket.setTimeout(request.headersTimeoutMs));
-    if (!this.socket.connecting) this.socket.setTimeout(request.headersTimeoutMs);
+    this.socket.setTimeout(
+      this.socket.connecting ? Math.min(connectTimeoutMs, request.headersTimeoutMs) : request.headersTimeoutMs,
+    );
     this.idleTimeoutMs = request.idleTimeoutMs;
     this.socket.write(`GET ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\n${range}connection: keep-alive\r\n\r\n`);
     return done.finally(() => request.signal.removeEventListener('abort', abort));
