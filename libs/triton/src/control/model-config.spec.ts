@@ -121,7 +121,7 @@ function singleOf(field: protobuf.Field, depth: number): fc.Arbitrary<unknown> {
 }
 
 describe('writing config.pbtxt', () => {
-  it('gives a text that reads back as the same configuration', () => {
+  it('gives a text that reads back as the same configuration', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(messageOf(modelConfigType, 3), (config) => {
         expect(parseModelConfig(writeModelConfig(config as ModelConfig))).toEqual(config);

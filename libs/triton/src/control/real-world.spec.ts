@@ -35,7 +35,7 @@ describe('configurations as people write them', () => {
   );
 });
 
-describe('any text at all', () => {
+describe('any text at all', { timeout: 60_000 }, () => {
   const corpus = [...configs.map(({ text }) => text), ...goldenConfigs().map(({ text }) => text)];
   const words = ['{', '}', '<', '>', '[', ']', ':', ',', ';', '#', '"', "'", '\\', '-', '0x', '1e9', '99999999999999999999', 'true', 'TYPE_FP32', 'name', 'input', 'dims', 'parameters', 'key', 'value', '\n', '\0', '\u00e9', '\uD800', 'nan', '__proto__']; // biome-ignore format: one list
 
