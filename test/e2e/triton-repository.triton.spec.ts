@@ -159,6 +159,17 @@ describe.skipIf(missingReason('triton'))('Triton repositories in and out', () =>
     expect(taken.code).toBe(4);
   });
 
+  it('an older version is exported by its number, under the number that its folder had', async () => {
+    const out = join(folder, 'out', 'older');
+    await perch('endpoint', 'export', 'in/scale', out, '--version', '2');
+    expect(await readdir(join(out, 'models/scale'))).toEqual(['2', 'config.pbtxt', 'configs', 'labels.txt']);
+    expect(await readFile(join(out, 'models/scale/2/model.py'), 'utf8')).toBe(scalePython(20));
+    const none = await person.run(['endpoint', 'export', 'in/scale', join(folder, 'none'), '--version', '9'], {
+      env: env(),
+    });
+    expect(none.code).toBe(3);
+  });
+
   it.each<[string, Record<string, string | null>, string]>([
     ['no repository', { 'notes.txt': 'x' }, 'is no Triton repository'],
     ['a model without a version', { 'm/config.pbtxt': pythonConfig('m') }, 'm has no version folder'],

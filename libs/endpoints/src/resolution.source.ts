@@ -100,14 +100,18 @@ export class ResolutionSource {
       uses.push({ ...one, variant: body.variants[0]! });
     }
     const whole: Whole = { spec, version, files, uses, origins };
-    const parts = partsOf(files) ?? (await this.loneEnsemble(spec, files));
-    return parts ? this.resolveParts(whole, parts) : this.resolvePlain(whole);
+    const parts = partsOf(files);
+    if (parts) return this.resolveParts(whole, parts);
+    const config = ownConfigFile(files);
+    const own = config && (await this.readFile(config, 'config.pbtxt of the version'));
+    // A version that is nothing but an ensemble, whose steps are all models that it uses.
+    if (own?.sight.steps) return this.resolveParts(whole, [{ name: spec.model.name, files: [...files], config }]);
+    return this.resolvePlain(whole, own);
   }
 
-  private async resolvePlain({ spec, version, files, uses, origins }: Whole): Promise<Resolved> {
+  private resolvePlain({ spec, version, files, uses, origins }: Whole, own: ConfigLayer | null): Resolved {
     if (spec.engine.folder !== undefined)
       throw new LayoutFault(`engine.folder ${spec.engine.folder}: the version holds one model, not several folders`);
-    const own = await this.ownConfig(ownConfigFile(files));
     const layers = configLayers(spec, this.userConfig(spec.engine), own);
     const resolved = resolveDeployment(spec, { ...version, files }, layers);
     const of = { name: spec.model.name, number: version.number };
@@ -119,14 +123,6 @@ export class ResolutionSource {
     const folder = own?.sight.name ?? spec.model.name;
     for (const { tritonModel } of variants) origins.set(tritonModel, { folder, version: number, text });
     return withVariants(resolved, variants);
-  }
-
-  /** A version that is nothing but an ensemble, whose steps are all models that it uses. */
-  private async loneEnsemble({ model }: EndpointSpec, files: readonly ManifestFile[]): Promise<Part[] | null> {
-    const config = files.find(({ path }) => path === 'config.pbtxt');
-    if (!config) return null;
-    const { sight } = await this.readFile(config, 'config.pbtxt of the version');
-    return sight.steps ? [{ name: model.name, files: [...files], config }] : null;
   }
 
   /** Each folder is a Triton model of its own, and the ensemble's steps are given their names. */
@@ -197,10 +193,6 @@ export class ResolutionSource {
 
   private userConfig({ config }: EngineSpec): ConfigLayer | null {
     return config === undefined ? null : this.readConfig(config, 'engine.config');
-  }
-
-  private async ownConfig(file: ManifestFile | null): Promise<ConfigLayer | null> {
-    return file && (await this.readFile(file, 'config.pbtxt of the version'));
   }
 
   private async readFile(file: ManifestFile, thing: string): Promise<ConfigLayer> {

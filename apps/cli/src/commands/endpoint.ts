@@ -25,7 +25,8 @@ function engineFlags(command: Command): void {
     .option('--input <name:type:dims>', 'input_ids:INT64:-1,-1; may be repeated', many)
     .option('--output-tensor <name:type:dims>', 'may be repeated', many)
     .option('--config <file>', 'your config.pbtxt, merged over ours')
-    .option('--default-model-filename <name>');
+    .option('--default-model-filename <name>')
+    .option('--folder <name>', 'of a version that holds several model folders the one to serve');
 }
 
 function specFlags(command: Command): void {

@@ -90,6 +90,7 @@ export function enginePart(flags: Flags, before: Engine | undefined, config: str
     outputs: list(flags, 'outputTensor')?.map((value) => parseTensor(value, '--output-tensor')),
     parameters: parameters && { ...before?.parameters, ...parsePairs(parameters, '--parameter') },
     defaultModelFilename: text(flags, 'defaultModelFilename'),
+    folder: text(flags, 'folder'),
     executionAccelerators: accelerators(list(flags, 'accelerator')),
     responseCache: yes(flags, 'responseCache', '--response-cache'),
     decoupled: yes(flags, 'decoupled', '--decoupled'),
