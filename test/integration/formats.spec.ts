@@ -126,5 +126,8 @@ describe('an endpoint whose settings contradict the graph', () => {
     expect(changed.status).toBe(400);
     const text = await plane.call('PUT', '/api/v1/endpoints/f%2Fone', spec('f/one', { config: 'max_batch_size: 2' }));
     expect([text.status, text.body.detail]).toEqual([400, expect.stringContaining('dimension 0 (batch)')]);
+    const rules = spec('f/one', { config: 'metric_tags { key: "a b" value: "c" }' });
+    const broken = await plane.call('PUT', '/api/v1/endpoints/f%2Fone', rules);
+    expect([broken.status, broken.body.detail]).toEqual([400, expect.stringContaining("metric_tags 'a b'")]);
   });
 });

@@ -102,11 +102,21 @@ export class EndpointService {
     return found;
   }
 
-  /** A spec that nothing known speaks against: a graph that contradicts it would only fail on every server. */
+  /** A spec that nothing known speaks against: what its graph or the model server's own rules refuse would fail everywhere. */
   private async accept(input: unknown): Promise<EndpointSpec> {
     const spec = this.parse(input);
-    const fault = await this.wanted.graphFault(spec);
-    if (fault !== undefined) throw new AppError('invalid', `endpoint ${spec.name}: ${fault}`);
+    const seen = await this.wanted.preview(spec);
+    if (!seen) return spec;
+    const refuse = (words: string) =>
+      new AppError('invalid', `endpoint ${spec.name}: version ${seen.version}: ${words}`);
+    if (seen.fault !== null) throw refuse(seen.fault);
+    for (const engine of seen.engines) {
+      try {
+        this.configs.render(spec.model.name, engine);
+      } catch (error) {
+        throw error instanceof AppError && error.code === 'invalid' ? refuse(error.message) : error;
+      }
+    }
     return spec;
   }
 

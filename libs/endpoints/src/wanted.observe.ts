@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { digestOf, type EndpointSpec, tritonModelName } from '@perch/contracts';
+import { digestOf, type EndpointSpec, type ResolvedEngine, tritonModelName } from '@perch/contracts';
 import { ExternalStore, type Holding } from '@perch/fleet';
 import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
@@ -16,6 +16,14 @@ export interface WantedSight {
   modelExists: boolean;
   /** Newest first. */
   wanted: WantedVersion[];
+}
+
+/** What a spec would come to, as far as it can be told before anything is deployed. */
+export interface WantedPreview {
+  version: number;
+  /** Of each way to run it. */
+  engines: ResolvedEngine[];
+  fault: string | null;
 }
 
 /** Reads from the registry what an endpoint's rule wants, and resolves what is not deployed yet. */
@@ -59,20 +67,21 @@ export class WantedObserve {
     return selectHeld(spec, holdings, new Set(known.map((row) => row.triton_model)));
   }
 
-  /** What the graph of the newest wanted version says against the spec; undefined: nothing, or nothing can be known now. */
-  async graphFault(spec: EndpointSpec): Promise<string | undefined> {
+  /** How the newest wanted version would run, or its graph's word against the spec; undefined: nothing can be known now. */
+  async preview(spec: EndpointSpec): Promise<WantedPreview | undefined> {
     if (spec.model.source !== undefined || spec.stopped) return undefined;
-    let newest: number | undefined;
+    const { project, name } = spec.model;
+    const versions = await this.versions.versionsOf(project, name);
+    const [newest] = selectVersions(spec.model, versions);
+    const version = versions.find(({ number }) => number === newest);
+    if (!version) return undefined;
     try {
-      const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
-      [newest] = selectVersions(spec.model, versions);
-      const version = versions.find(({ number }) => number === newest);
-      if (!version) return undefined;
-      const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
-      await this.resolution.resolve(spec, version, used);
-      return undefined;
+      const used = await this.resolution.usesOf(`${project}/${name}`, version);
+      const { body } = await this.resolution.resolve(spec, version, used);
+      return { version: version.number, engines: body.variants.map(({ model }) => model.engine), fault: null };
     } catch (error) {
-      return error instanceof GraphFault ? `version ${newest}: ${error.message}` : undefined;
+      // Whatever else is in the way may go by itself, and is shown as the deployment's reason until then.
+      return error instanceof GraphFault ? { version: version.number, engines: [], fault: error.message } : undefined;
     }
   }
 
