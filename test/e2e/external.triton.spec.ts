@@ -99,7 +99,9 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     };
     await until(same, `${endpoint}: ${wanted}`).catch(async (error) => {
       const { status, deployments } = await admin.endpoint(endpoint);
-      throw new Error(`${error.message}; seen ${last}; ${JSON.stringify([status, deployments, await admin.servers()])}`);
+      throw new Error(
+        `${error.message}; seen ${last}; ${JSON.stringify([status, deployments, await admin.servers()])}`,
+      );
     });
   };
   const remove = async (endpoint: string) => {
@@ -126,7 +128,8 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     expect(shown.spec.model).toMatchObject({ project: 'external', name: 'resnet' });
     expect(shown.status.servingVersions).toEqual([2, 1]);
 
-    await add('all', { model: { source: 'boxes/resnet' } as EndpointSpecInput['model'] });
+    const limits = { timeoutMs: 3_000 };
+    await add('all', { model: { source: 'boxes/resnet' } as EndpointSpecInput['model'], limits });
     await untilSeen('all', ['200: 2 3']);
     await register('box-b', b.server, { pool: 'boxes' });
     const counts = async () =>
@@ -140,7 +143,10 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
 
     for (const one of [a, b]) await own(one, 'resnet', 2, 3, 5);
     await untilSeen('all', ['200: 3 5']);
-    await add('two', { model: { source: 'boxes/resnet', select: { versions: [2] } } as EndpointSpecInput['model'] });
+    await add('two', {
+      model: { source: 'boxes/resnet', select: { versions: [2] } } as EndpointSpecInput['model'],
+      limits,
+    });
     await untilSeen('two', ['200: 2 3']);
 
     const refused = await admin.call<Problem>('DELETE', '/servers/box-b');
