@@ -1,4 +1,4 @@
-import { canonicalJson, type ObservedModel, type ObservedServer } from '@perch/contracts';
+import { canonicalJson, type ObservedModel, type ObservedReport, type ObservedServer } from '@perch/contracts';
 import { type Memory, measuredMemory } from './memory.plan.ts';
 
 type Known = { state: string; reason: string | null; since: string; memory?: ObservedModel['memory'] | null };
@@ -51,3 +51,23 @@ export function planObserved(known: ReadonlyMap<string, Known>, observed: Observ
 
 const isNewMemory = (before: Known | undefined, { memory }: ObservedModel): boolean =>
   memory !== undefined && canonicalJson(memory) !== canonicalJson(before?.memory ?? null);
+
+/** What a report tells. `base` null: the whole state; else the hash of the one that the models here, and those gone, change. */
+export interface Told {
+  base: string | null;
+  observed: ObservedServer;
+  gone: string[];
+}
+
+/** Undefined: a heartbeat alone. */
+export function readTold({ observed, patch }: ObservedReport): Told | undefined {
+  if (observed) return { base: null, observed, gone: [] };
+  if (!patch) return undefined;
+  const models: ObservedServer['models'] = {};
+  const gone: string[] = [];
+  for (const [name, model] of Object.entries(patch.models)) {
+    if (model === null) gone.push(name);
+    else models[name] = model;
+  }
+  return { base: patch.base, observed: { ...patch.observed, models }, gone };
+}

@@ -8,7 +8,7 @@ import { serverDocument } from './document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { FleetStore } from './fleet.store.ts';
 import { deviceOf } from './memory.plan.ts';
-import { type ObservedChange, planObserved } from './observed.plan.ts';
+import { type ObservedChange, planObserved, readTold, type Told } from './observed.plan.ts';
 import type { Beaten } from './server.store.ts';
 import { hashToken } from './token.ts';
 import { theOnlyKey, work } from './work.ts';
@@ -43,22 +43,31 @@ export class ServerService {
    */
   async observed(id: string, report: ObservedReport): Promise<{ needReport: boolean; drained?: boolean }> {
     const { manager } = this.transactions;
-    const { observed } = report;
-    const before = observed
-      ? await this.transactions.run((tx) => this.take(tx, id, report, observed))
+    const told = readTold(report);
+    const before = told
+      ? await this.transactions.run((tx) => this.take(tx, id, report, told))
       : await this.stores.servers.beat(manager, id);
-    if (!observed) await this.follow(manager, id, before, report);
+    if (!told) await this.follow(manager, id, before, report);
     const drained = before.drained_by === null ? undefined : await this.draining.isDrained(manager, id);
-    const known = observed || (before.observed_hash === report.hash && before.boot_id === report.bootId);
+    const holds = (hash: string) => before.observed_hash === hash && before.boot_id === report.bootId;
+    const known = told ? told.base === null || holds(told.base) : holds(report.hash);
     return { needReport: !known, ...(drained === undefined ? {} : { drained }) };
   }
 
-  private async take(tx: Tx, id: string, report: ObservedReport, observed: ObservedServer): Promise<Beaten> {
-    await this.stores.servers.lock(tx, id);
-    const before = await this.stores.servers.beat(tx, id);
-    const change = planObserved(await this.stores.servers.models(tx, id), observed);
-    await this.stores.servers.saveObserved(tx, id, report.bootId, report.hash, observed);
-    await this.stores.servers.saveModels(tx, id, change.changed, change.gone);
+  /** Takes the state, or what changed in it; a change of a state that we do not hold is left for the whole one. */
+  private async take(tx: Tx, id: string, report: ObservedReport, { base, observed, gone }: Told): Promise<Beaten> {
+    const { servers } = this.stores;
+    await servers.lock(tx, id);
+    const before = await servers.beat(tx, id);
+    if (base !== null && (before.observed_hash !== base || before.boot_id !== report.bootId)) {
+      await this.follow(tx, id, before, report);
+      return before;
+    }
+    const names = base === null ? null : [...Object.keys(observed.models), ...gone];
+    const change = planObserved(await servers.models(tx, id, names), observed);
+    if (base === null) await servers.saveObserved(tx, id, report.bootId, report.hash, observed);
+    else await servers.patchObserved(tx, id, report.hash, observed, gone);
+    await servers.saveModels(tx, id, change.changed, change.gone);
     await this.stores.placements.markProved(tx, id, change.proved, change.broken);
     await this.learn(tx, id, observed, change.measured);
     const touched = [...change.changed.map(({ name }) => name), ...change.gone];

@@ -117,10 +117,28 @@ export class ServerStore {
     );
   }
 
-  async models(tx: Tx, id: string): Promise<Map<string, ServerModel>> {
+  /** The state with some models changed and some gone; the others stay as they were told before. */
+  async patchObserved(
+    tx: Tx,
+    id: string,
+    hash: string,
+    observed: ObservedServer,
+    gone: readonly string[],
+  ): Promise<void> {
+    const { facts, usage } = observed;
+    await tx.query(
+      `update servers set observed_hash = $2, facts = $4, usage = $5, device = $6, observed = $3::jsonb || jsonb_build_object(
+         'models', (coalesce(observed -> 'models', '{}') || ($3::jsonb -> 'models')) - $7::text[]) where id = $1`,
+      [id, hash, JSON.stringify(observed), jsonOrNull(facts), jsonOrNull(usage), deviceOf(facts), gone],
+    );
+  }
+
+  /** All models of the server, or those named. */
+  async models(tx: Tx, id: string, names: readonly string[] | null = null): Promise<Map<string, ServerModel>> {
     const rows: (Omit<ServerModel, 'since'> & { triton_model: string; since: Date })[] = await tx.query(
-      'select triton_model, state, reason, since, memory from server_models where server_id = $1',
-      [id],
+      `select triton_model, state, reason, since, memory from server_models
+       where server_id = $1${names === null ? '' : ' and triton_model = any($2)'}`,
+      names === null ? [id] : [id, names],
     );
     return new Map(
       rows.map(({ triton_model, state, reason, since, memory }) => [
