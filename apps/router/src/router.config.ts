@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { commonSettings, type ListenAddress, listenAddress, readConfig, tlsSettings } from '@perch/platform';
 import { z } from 'zod';
 
@@ -9,7 +9,12 @@ const settings = z.object({
   PERCH_CONTROL_URL: z.url({ protocol: /^https?$/ }),
   PERCH_JOIN_KEY: z.string().optional(),
   PERCH_DATA_DIR: z.string().min(1),
-  PERCH_WORKERS: z.coerce.number().int().min(1).max(256).default(1),
+  PERCH_WORKERS: z
+    .union(
+      [z.literal('auto'), z.coerce.number('wants auto or a number').int().min(1).max(256)],
+      'wants auto or 1 to 256',
+    )
+    .default(1),
   PERCH_TRITON_TRANSPORT: z.enum(['http', 'grpc']).default('http'),
   PERCH_NAME: z.string().min(1).max(128).optional(),
 });
@@ -38,7 +43,7 @@ export function readRouterConfig(env: Record<string, string | undefined> = proce
     controlUrl: values.PERCH_CONTROL_URL.replace(/\/+$/, ''),
     joinKey: values.PERCH_JOIN_KEY,
     dataDir: values.PERCH_DATA_DIR,
-    workers: values.PERCH_WORKERS,
+    workers: values.PERCH_WORKERS === 'auto' ? availableParallelism() : values.PERCH_WORKERS,
     transport: values.PERCH_TRITON_TRANSPORT,
     name: values.PERCH_NAME ?? hostname(),
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,

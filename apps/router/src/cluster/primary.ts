@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Logger, Stoppable } from '@perch/platform';
 import { ControlSide } from '../control/control-side.ts';
 import { CountBook } from '../count-book.ts';
-import type { MetricFamily } from '../metrics/snapshot.ts';
+import { type MetricFamily, mergeSnapshots } from '../metrics/snapshot.ts';
 import type { RouterConfig } from '../router.config.ts';
 import type { WorkerState } from '../serving/serving-tables.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
@@ -25,6 +25,9 @@ export class RouterPrimary implements Stoppable {
   private readonly control: ControlSide;
   private readonly states = new Map<number, WorkerState>();
   private readonly counts = new Map<number, Count>();
+  /** What each worker counted at the last scrape, and what ended ones had counted by then: counters never go back. */
+  private readonly counted = new Map<number, MetricFamily[]>();
+  private past: MetricFamily[] = [];
   private readonly book = new CountBook();
   private nextCount = 1;
   private stopping = false;
@@ -69,6 +72,7 @@ export class RouterPrimary implements Stoppable {
       worker.on('error', (error) => this.logger.error('worker failed', { error }));
       worker.on('exit', (code, signal) => {
         this.states.delete(worker.id);
+        this.keepCounts(worker.id);
         this.book.gone(worker.id);
         if (this.stopping) return;
         this.logger.error('worker ended and is started again', { code, signal });
@@ -87,6 +91,7 @@ export class RouterPrimary implements Stoppable {
     if (message.kind === 'served') this.book.hear(worker.id, message.counts);
     if (message.kind === 'scrape') void this.answerScrape(worker, message.id);
     if (message.kind !== 'counted') return;
+    this.counted.set(worker.id, message.families);
     const count = this.counts.get(message.id);
     if (!count) return;
     count.snapshots.push(message.families);
@@ -94,9 +99,15 @@ export class RouterPrimary implements Stoppable {
     if (count.waiting.size === 0) count.done();
   }
 
+  private keepCounts(id: number): void {
+    const last = this.counted.get(id) ?? [];
+    this.counted.delete(id);
+    this.past = mergeSnapshots([this.past, last.filter(({ type }) => type !== 'gauge')]);
+  }
+
   private async answerScrape(worker: Worker, scrape: number): Promise<void> {
     const id = this.nextCount++;
-    const snapshots: MetricFamily[][] = [];
+    const snapshots: MetricFamily[][] = [this.past];
     await new Promise<void>((resolve) => {
       const limit = setTimeout(resolve, countLimitMs);
       const done = () => {
