@@ -167,6 +167,13 @@ describe('what is shown of one endpoint', () => {
     expect(coming.servers[0]!.since).toMatch(/^\d{4}-/);
     agent.behaviour.clear();
     agent.held.clear();
+    router.inFlight = { [deployments.find(({ version }) => version === 1)!.id]: 3 };
+    await converge();
+    const going = (await world.get(EndpointDetailService).get('why/b')).deployments.at(-1)!;
+    expect(going.servers).toMatchObject([
+      { state: 'ready', wanted: 'leaving', waitsFor: 'router r1 still has 3 requests in flight' },
+    ]);
+    router.inFlight = {};
     await converge();
     const ready = (await world.get(EndpointDetailService).get('why/b')).deployments;
     expect(ready.flatMap(({ servers }) => servers.map(({ waitsFor }) => waitsFor))).toEqual([null, null]);

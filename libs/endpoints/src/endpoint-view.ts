@@ -44,16 +44,22 @@ function viewDeployment(row: DeploymentRow, placements: readonly Placement[], ro
   };
 }
 
-/** The same with all that is known of each server, for one endpoint. */
-export function detailEndpoint(endpoint: Endpoint, sights: readonly PlacementSight[]): Endpoint {
+/** The same with all that is known of each server, for one endpoint. `obstacleOf`: why what leaves is still loaded. */
+export function detailEndpoint(
+  endpoint: Endpoint,
+  sights: readonly PlacementSight[],
+  obstacleOf: (sight: PlacementSight) => string | undefined,
+): Endpoint {
   const deployments = endpoint.deployments.map((deployment) => ({
     ...deployment,
-    servers: sights.filter((sight) => sight.deployment === deployment.id).map(viewSight),
+    servers: sights
+      .filter((sight) => sight.deployment === deployment.id)
+      .map((sight) => viewSight(sight, obstacleOf(sight))),
   }));
   return { ...endpoint, deployments };
 }
 
-function viewSight(sight: PlacementSight): Deployment['servers'][number] {
+function viewSight(sight: PlacementSight, obstacle: string | undefined): Deployment['servers'][number] {
   const { server, observed, memory, tritonModel, earlier = [] } = sight;
   const wait = serverWait(sight);
   const leaving = sight.state !== 'active';
@@ -67,6 +73,6 @@ function viewSight(sight: PlacementSight): Deployment['servers'][number] {
     wanted: leaving ? 'leaving' : 'held',
     since: observed?.since ?? sight.placedAt,
     memoryBytes: memory ? (gpuBytes > 0 ? gpuBytes : memory.ramBytes) : null,
-    waitsFor: leaving ? 'routers to let go of it' : wait.waitsFor,
+    waitsFor: leaving ? (obstacle ?? 'the agent to unload it') : wait.waitsFor,
   };
 }

@@ -1,5 +1,6 @@
 import type { WhyStep } from '@perch/contracts';
 import type { PlacementSight } from '@perch/fleet';
+import { isHeld } from './external-endpoint.plan.ts';
 
 export type StepState = WhyStep['state'];
 
@@ -68,7 +69,7 @@ function modelWait(sight: PlacementSight): ServerWait {
   const words = reason ? `: ${reason}` : '';
   switch (state) {
     case 'ready':
-      return ok(`server ${name} serves it`, since);
+      return ready(sight, since);
     case 'failed':
       return failed(
         `server ${name}: ${reason ?? 'the model failed to load, without a reason'}`,
@@ -98,9 +99,24 @@ function modelWait(sight: PlacementSight): ServerWait {
   }
 }
 
+/** Served, also where it is to go: a drained server serves until another one does. */
+function ready({ server: { name, drainedBy }, waits }: PlacementSight, since: string): ServerWait {
+  const served = ok(`server ${name} serves it`, since);
+  if (drainedBy === null && waits === null) return served;
+  const why = drainedBy === null ? 'and it moves away' : `and is drained by ${drainedBy}`;
+  return { ...served, message: `${served.message}, ${why}${waits ? ` (waits ${waits})` : ''}`, waitsFor: waits };
+}
+
 /** The server says nothing of the model: was it told, and has it heard? */
-function untold({ server, told, placedAt }: PlacementSight): ServerWait {
+function untold({ server, told, placedAt, tritonModel }: PlacementSight): ServerWait {
   const { name, toldRevision, observed } = server;
+  if (isHeld(tritonModel))
+    return waiting(
+      `server ${name} does not hold it`,
+      placedAt,
+      `${name} to hold it`,
+      'load it there: we load nothing into a Triton that others look after',
+    );
   if (!told)
     return waiting(
       `server ${name} is not told of it yet`,

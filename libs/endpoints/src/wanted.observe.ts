@@ -9,7 +9,7 @@ import { heldDeployment, selectHeld, splitSource } from './external-endpoint.pla
 import { GraphFault, LayoutFault } from './layout-fault.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { usesDigest } from './uses.plan.ts';
-import { selectVersions } from './version.plan.ts';
+import { selectVersions, type VersionFacts } from './version.plan.ts';
 import { type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';
 
 export interface WantedSight {
@@ -60,6 +60,14 @@ export class WantedObserve {
   async holdings(tx: Tx, source: string): Promise<Holding[]> {
     const { scope, model } = splitSource(source);
     return this.external.holdings(tx, scope, model);
+  }
+
+  /** All versions there are for an endpoint to take, in whatever state; of an external Triton those that it has. */
+  async versionsFor({ model }: EndpointSpec): Promise<VersionFacts[]> {
+    if (model.source === undefined) return this.versions.versionsOf(model.project, model.name);
+    const holdings = await this.holdings(this.transactions.manager, model.source);
+    const numbers = new Set(holdings.map(({ version }) => Number(version)).filter(Number.isSafeInteger));
+    return [...numbers].map((number) => ({ number, state: 'published' as const, tags: [] }));
   }
 
   private async heldNumbers(spec: EndpointSpec, source: string, known: readonly DeploymentRow[]): Promise<number[]> {

@@ -8,6 +8,12 @@ const quoted = (tags: readonly string[]) => tags.join(', ');
 function unfulfilled(model: EndpointSpec['model'], { number, state, tags }: VersionFacts, endpoint: string) {
   const { tags: wanted, tagMatch, published } = model.select ?? { tags: [], tagMatch: 'all', published: true };
   const name = `${model.project}/${model.name}`;
+  const named = model.select?.versions;
+  if (named && !named.includes(number))
+    return {
+      message: `the rule names versions ${named.join(', ')}`,
+      whatToDo: `change the rule: "perch endpoint update ${endpoint}"`,
+    };
   if (published && state !== 'published')
     return {
       message: `version ${number} is a draft, and the rule wants published versions`,

@@ -37,6 +37,10 @@ const sight = (
   observed: { state: 'ready', reason: null, since: at },
   memory: null,
   told: true,
+  waits: null,
+  routedRevision: null,
+  unroutedRevision: null,
+  unroutedMs: null,
   ...change,
   server: {
     id: 's1',
@@ -45,6 +49,7 @@ const sight = (
     presence: 'live',
     lastSeenAt: at,
     toldRevision: 4,
+    drainedBy: null,
     observed: {
       lineage: 'l',
       revision: 4,
@@ -124,6 +129,9 @@ describe('why a version is not served: one row a cause', () => {
     ['it was stopped', { spec: spec({ stopped: true }) }, 1, 'endpoint', 'failed', /stopped by olga/, /endpoint start text\/a/],
     ['nobody looked yet', { generation: 4, ...unrouted }, 1, 'endpoint', 'waiting', /generation 4/, /second/],
     ['no model', { versions: [] }, null, 'model', 'failed', /nlp\/a does not exist/, /model upload nlp\/a/],
+    ['no external Triton that holds it', { spec: spec({ model: { source: 'gpu-box/resnet' } }), versions: [] }, null, 'model', 'failed', /no external server gpu-box.* holds resnet/, /load it in that Triton/],
+    ['the rule names others', { ...rule({ select: { versions: [3] } }), versions: [version(2, 'published'), version(3, 'published')] }, 2, 'rule', 'failed', /names versions 3/, /endpoint update/],
+    ['not held by a Triton of others', loading(sight({ observed: null, proved: false, tritonModel: 'resnet/1' })), 1, 'server', 'waiting', /does not hold it/, /load it there/],
     ['no such version', {}, 7, 'version', 'failed', /version 7 .* does not exist; there are 1/, /upload a new version/],
     ['still uploading', { versions: [version(2, 'uploading')] }, 2, 'version', 'waiting', /being uploaded/, /same upload again/],
     ['archived', { versions: [version(2, 'archived')] }, 2, 'version', 'failed', /archived/, /model restore nlp\/a@2/],
@@ -230,6 +238,15 @@ describe('what is served', () => {
       1,
     );
     expect(why).toMatchObject({ served: true, summary: expect.stringContaining('but server gpu-2: no memory') });
+  });
+  it('serves on while its server is drained, and says what that waits for', () => {
+    const placements = [sight({ waits: 'to be ready on gpu-2' }, { drainedBy: 'olga' })];
+    const why = planWhy({ ...served, placements }, 1);
+    expect(why.served).toBe(true);
+    expect(why.chain.find(({ step }) => step === 'server')).toMatchObject({
+      state: 'ok',
+      message: 'server gpu-1 serves it, and is drained by olga (waits to be ready on gpu-2)',
+    });
   });
   it('tells of a version that serves in the place of a newer one', () => {
     const why = planWhy({ ...served, ...two }, 1);

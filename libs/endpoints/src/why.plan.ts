@@ -1,5 +1,6 @@
 import type { EndpointWhy, Route, WhyStep } from '@perch/contracts';
 import type { PlacementSight } from '@perch/fleet';
+import { splitSource } from './external-endpoint.plan.ts';
 import { serverWait } from './server-wait.decide.ts';
 import { deploymentOf, deploymentStep, placementStep } from './why-deployment.plan.ts';
 import { okStep, type WhyFacts } from './why-facts.ts';
@@ -78,14 +79,27 @@ function endpointStep({ name, spec, generation, changedAt, changedBy, status }: 
 }
 
 function modelStep({ spec, versions }: WhyFacts): WhyStep {
-  const model = `${spec!.model.project}/${spec!.model.name}`;
+  const { project, name, source } = spec!.model;
+  const model = source ?? `${project}/${name}`;
   if (versions.length > 0) return okStep('model', `model ${model} has ${versions.length} versions`);
+  if (source !== undefined) return noSource(source);
   return {
     step: 'model',
     state: 'failed',
     message: `model ${model} does not exist`,
     since: null,
     whatToDo: `"perch model upload ${model} FILE --publish", or correct the name with "perch endpoint update"`,
+  };
+}
+
+function noSource(source: string): WhyStep {
+  const { scope, model } = splitSource(source);
+  return {
+    step: 'model',
+    state: 'failed',
+    message: `no external server ${scope}, or of a pool of that name, holds ${model}`,
+    since: null,
+    whatToDo: 'load it in that Triton, or look whether we reach it: "perch fleet servers"',
   };
 }
 

@@ -1,11 +1,11 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { EndpointWhy, Route } from '@perch/contracts';
 import { Installation, RouterService, SightStore } from '@perch/fleet';
 import { Transactions } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import { unknownEndpoint } from './endpoint-change.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
-import { VERSIONS, type VersionSource } from './version.source.ts';
+import { WantedObserve } from './wanted.observe.ts';
 import { planWhy } from './why.plan.ts';
 import type { WhyDeployment } from './why-facts.ts';
 
@@ -17,7 +17,7 @@ export class WhyService {
     private readonly stores: EndpointsStore,
     private readonly sights: SightStore,
     private readonly routers: RouterService,
-    @Inject(VERSIONS) private readonly versions: VersionSource,
+    private readonly wanted: WantedObserve,
   ) {}
 
   /** `version` null: the one that the endpoint names, else the newest. Throws `not_found` for a name never used. */
@@ -35,7 +35,7 @@ export class WhyService {
       changedAt: row.updated_at.toISOString(),
       changedBy: row.updated_by,
       status: row.status,
-      versions: spec ? await this.versions.versionsOf(spec.model.project, spec.model.name) : [],
+      versions: spec ? await this.wanted.versionsFor(spec) : [],
       deployments: (await deployments.ofEndpoint(manager, name)).map(toWhy),
       placements: await this.sights.ofEndpoint(manager, name),
       wantedRoute: (await deployments.routes(manager, [name])).get(name) ?? null,

@@ -10,7 +10,7 @@ export const fleetGarbage: readonly GarbageRule[] = [
     kind: 'servers',
     what: 'servers lost for more than a week that hold nothing; one that comes back enrols again',
     table: 'servers s',
-    where: `s.presence = 'lost' and ${silentSince('s')} < ${comesBack} and coalesce(to_jsonb(s) ->> 'kind', 'agent') <> 'external'
+    where: `s.presence = 'lost' and ${silentSince('s')} < ${comesBack} and s.mode is null
       and not exists (select 1 from placements p where p.server_id = s.id)`,
     name: `s.pool || '/' || s.name`,
   },

@@ -13,6 +13,8 @@ export interface ServerSight {
   lastSeenAt: string;
   /** Revision of the document it is told to follow; null: none was published yet. */
   toldRevision: number | null;
+  /** By whom it was taken out of service; null: it is in service. */
+  drainedBy: string | null;
   /** What it reported last, models left out; null: nothing yet. */
   observed: Omit<ObservedServer, 'models'> | null;
 }
@@ -31,6 +33,12 @@ export interface PlacementSight {
   told: boolean;
   /** Variants that failed there for good before this one. */
   earlier?: { tritonModel: string; reason: string }[];
+  /** On a server that is drained, or while it moves: what has to come about first; null: nothing. */
+  waits: string | null;
+  /** What still holds it back while it leaves; see `unloadObstacle`. */
+  routedRevision: number | null;
+  unroutedRevision: number | null;
+  unroutedMs: number | null;
 }
 
 interface Row {
@@ -45,6 +53,10 @@ interface Row {
   since: Date | null;
   told: boolean;
   earlier: { tritonModel: string; reason: string }[];
+  waits: string | null;
+  routed_revision: string | null;
+  unrouted_revision: string | null;
+  unrouted_ms: string | null;
 }
 
 /**
@@ -56,7 +68,8 @@ export class SightStore {
   async ofEndpoint(tx: Tx, endpoint: string): Promise<PlacementSight[]> {
     const rows: Row[] = await tx.query(
       `select p.deployment_id, p.server_id, p.triton_model, p.state, p.proved_at is not null as proved, p.created_at, p.earlier,
-         m.state as model_state, m.reason, m.since, e.digest is not null as told
+         m.state as model_state, m.reason, m.since, e.digest is not null as told, p.waits, p.routed_revision,
+         p.unrouted_revision, extract(epoch from now() - p.unrouted_at) * 1000 as unrouted_ms
        from placements p
        left join server_models m on m.server_id = p.server_id and m.triton_model = p.triton_model
        left join document_entries e
@@ -81,6 +94,10 @@ export class SightStore {
           : null,
         memory: memory?.[row.triton_model] ?? null,
         told: row.told,
+        waits: row.waits,
+        routedRevision: numberOrNull(row.routed_revision),
+        unroutedRevision: numberOrNull(row.unrouted_revision),
+        unroutedMs: numberOrNull(row.unrouted_ms),
         earlier: row.earlier,
       };
     });
@@ -90,10 +107,11 @@ export class SightStore {
   private async servers(tx: Tx, ids: readonly string[], models: readonly string[]) {
     if (ids.length === 0) return new Map<string, { sight: ServerSight; memory: MemoryByModel | null }>();
     const rows = await tx.query(
-      `select s.id, s.name, s.pool, s.presence, s.last_seen_at, d.revision, s.observed - 'models' as observed,
+      `select s.id, s.name, s.pool, s.presence, s.last_seen_at, d.revision, s.observed - 'models' as observed, x.by_name as drained_by,
          (select jsonb_object_agg(k, s.observed #> array['models', k, 'memory']) from unnest($2::text[]) k
           where s.observed #> array['models', k, 'memory'] is not null) as memory
-       from servers s left join documents d on d.id = 'server/' || s.id where s.id = any($1::uuid[])`,
+       from servers s left join documents d on d.id = 'server/' || s.id
+       left join server_drains x on x.server_id = s.id where s.id = any($1::uuid[])`,
       [ids, models],
     );
     return new Map<string, { sight: ServerSight; memory: MemoryByModel | null }>(
@@ -108,7 +126,8 @@ export class SightStore {
             pool: row.pool,
             presence: row.presence,
             lastSeenAt: row.last_seen_at.toISOString(),
-            toldRevision: row.revision === null ? null : Number(row.revision),
+            toldRevision: numberOrNull(row.revision),
+            drainedBy: row.drained_by,
             observed: row.observed,
           },
         },
@@ -124,9 +143,11 @@ export class SightStore {
        where d.id = 'routing-table'`,
       [endpoint],
     );
-    const number = (value: string | null | undefined) => (value === null || value === undefined ? null : Number(value));
-    return { route: row?.route ?? null, since: number(row?.since), table: number(row?.table) };
+    return { route: row?.route ?? null, since: numberOrNull(row?.since), table: numberOrNull(row?.table) };
   }
 }
+
+const numberOrNull = (value: string | null | undefined): number | null =>
+  value === null || value === undefined ? null : Number(value);
 
 type MemoryByModel = Record<string, NonNullable<ObservedModel['memory']>>;
