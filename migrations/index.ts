@@ -9,6 +9,7 @@ import { AddUses1790000000520 } from './1790000000520-add-uses.ts';
 import { AddTruth1790000000530 } from './1790000000530-add-truth.ts';
 import { AddExternal1790000000540 } from './1790000000540-add-external.ts';
 import { AddFileFacts1790000000550 } from './1790000000550-add-file-facts.ts';
+import { AddScaleIndexes1790000000560 } from './1790000000560-add-scale-indexes.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -23,4 +24,5 @@ export const migrations = [
   AddTruth1790000000530,
   AddExternal1790000000540,
   AddFileFacts1790000000550,
+  AddScaleIndexes1790000000560,
 ];

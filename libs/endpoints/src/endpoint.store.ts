@@ -116,12 +116,13 @@ export class EndpointStore {
   async namesOfPool(tx: Tx, pool: string): Promise<string[]> {
     return names(await tx.query('select name from endpoints where pool = $1 order by name', [pool]));
   }
-  /** All that may need a look: those that are there, and removed ones that still hold deployments. */
-  async allNames(tx: Tx): Promise<string[]> {
+  /** Those after `after` that may need a look: endpoints that are there, and removed ones that still hold deployments. */
+  async someNames(tx: Tx, after: string, most: number): Promise<string[]> {
     return names(
       await tx.query(
-        `select name from endpoints e where spec is not null
-           or exists (select 1 from deployments d where d.endpoint = e.name and d.state <> 'retired') order by name`,
+        `select name from endpoints e where name > $1 and (spec is not null
+           or exists (select 1 from deployments d where d.endpoint = e.name and d.state <> 'retired')) order by name limit $2`,
+        [after, most],
       ),
     );
   }

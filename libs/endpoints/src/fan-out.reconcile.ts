@@ -7,6 +7,8 @@ import { VERSIONS, type VersionSource } from './version.source.ts';
 /** Turns what happened to a model or a pool into looks at the endpoints concerned. */
 @Injectable()
 export class FanOutReconcile {
+  private lastLooked = '';
+
   constructor(
     private readonly transactions: Transactions,
     private readonly endpoints: EndpointStore,
@@ -38,8 +40,14 @@ export class FanOutReconcile {
     await this.wake(await this.endpoints.namesOfSource(manager, server ? [server.name, server.pool] : null));
   }
 
-  async allEndpoints(): Promise<string[]> {
-    return this.endpoints.allNames(this.transactions.manager);
+  /**
+   * The next part of all endpoints, in the order of their names, round and round: so many looks an hour, however many
+   * endpoints there are. What asks for a look is written with the change that causes it; this only heals what was not.
+   */
+  async someEndpoints(most: number): Promise<string[]> {
+    const names = await this.endpoints.someNames(this.transactions.manager, this.lastLooked, most);
+    this.lastLooked = names.length < most ? '' : names.at(-1)!;
+    return names;
   }
 
   private async wake(names: readonly string[]): Promise<void> {

@@ -4,8 +4,9 @@ import { work } from '@perch/fleet';
 import { LoopRunner } from '@perch/platform/database';
 import { modelWork } from '@perch/registry';
 
-/** All endpoints are looked at so often, so that a lost wake-up costs time and nothing else. */
-const resyncMs = 120_000;
+/** So many endpoints are looked at each time without being asked: two a second, however many there are. */
+const resyncMs = 30_000;
+const resyncAtOnce = 60;
 
 /** Model and pool changes wake the endpoints concerned; each endpoint follows its rule, its servers and its routers. */
 @Injectable()
@@ -34,7 +35,7 @@ export class AutoUpdateLoop implements OnModuleInit {
     this.runner.register({
       kind: work.endpoint,
       reconcile: (name) => this.endpoints.reconcile(name),
-      resync: { everyMs: resyncMs, keys: () => this.fanOut.allEndpoints() },
+      resync: { everyMs: resyncMs, keys: () => this.fanOut.someEndpoints(resyncAtOnce) },
       concurrency: 6,
     });
   }
