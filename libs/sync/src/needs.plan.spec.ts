@@ -162,6 +162,12 @@ describe('another model under a literal name', () => {
       [`renew ${scorer}`],
       'staging',
     ],
+    [
+      'its folder is gone while it serves',
+      { folders: { [caller]: held[caller]! }, index: { [scorer]: 'READY' } },
+      [`renew ${scorer}`],
+      'staging',
+    ],
     ['nothing serves: the folder is made whole', { folders: olderScorer }, [`stage ${scorer}`], 'staging'],
   ])('%s', (_name, scene, expected, state) => {
     const full: Scene = {

@@ -16,18 +16,9 @@ import { dirname, join, resolve } from 'node:path';
 import { AppError, type DesiredModel } from '@perch/contracts';
 import { type BlobStore, type Signature, sameFile, signatureOf } from './blob.store.ts';
 import { sha256OfFile } from './file-hash.ts';
+import { type FolderMark, inVersion, markFile, markFor, readMark, versionFolders } from './folder-mark.ts';
 import { isOurName } from './sync.plan.ts';
 
-/** What a model folder says about itself: written last, so that a folder with it is whole. */
-export interface FolderMark {
-  digest: string;
-  /** Number of the version folder that holds it; absent: 1. */
-  version?: number;
-  /** Names of the models that it needs. */
-  needs?: string[];
-}
-
-const markFile = 'perch.json';
 const configFile = 'config.pbtxt';
 const cannotLink = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'EOPNOTSUPP']);
 const exists = (path: string) =>
@@ -105,12 +96,7 @@ export class RepositoryStore {
    */
   async stage(name: string, model: DesiredModel, config: string, trace: (step: string) => void): Promise<void> {
     const target = this.pathOf(name);
-    if (!isOurName(name) && (await this.markOf(name)) === null && (await exists(target)))
-      throw new AppError(
-        'conflict',
-        `folder ${name} in the model repository was not made by Perch; move it away or name the model differently`,
-        { terminal: true },
-      );
+    await this.refuseForeign(name);
     const aside = this.asidePath(name);
     await this.build(aside, model, { config, mark: markFor(model, 1) }, trace);
     await this.clear(name);
@@ -126,6 +112,7 @@ export class RepositoryStore {
    */
   async renew(name: string, model: DesiredModel, config: string, trace: (step: string) => void): Promise<void> {
     const target = this.pathOf(name);
+    await this.refuseForeign(name);
     await mkdir(target, { recursive: true });
     const version = Math.max(0, ...(await versionFolders(target))) + 1;
     const aside = this.asidePath(name);
@@ -158,6 +145,22 @@ export class RepositoryStore {
   /** Takes the folder out of the repository in one rename and then removes its files. Absent is fine. */
   async remove(name: string): Promise<void> {
     await this.clear(name);
+  }
+
+  /** What lies there is no longer taken for the model: it goes, or, where an older one serves under its name, is replaced. */
+  async distrust(name: string): Promise<void> {
+    const mark = await this.markOf(name);
+    if (isOurName(name) || !mark) return this.remove(name);
+    await writeFile(join(this.pathOf(name), markFile), JSON.stringify({ ...mark, digest: 'not trusted' }));
+  }
+
+  private async refuseForeign(name: string): Promise<void> {
+    if (isOurName(name) || (await this.markOf(name)) !== null || !(await exists(this.pathOf(name)))) return;
+    throw new AppError(
+      'conflict',
+      `folder ${name} in the model repository was not made by Perch; move it away or name the model differently`,
+      { terminal: true },
+    );
   }
 
   private async build(
@@ -239,33 +242,6 @@ export class RepositoryStore {
     const fresh = info ? await readMark(path) : null;
     this.marks.set(name, { seen, mark: fresh });
     return fresh;
-  }
-}
-
-/** The only version folder of a model that was staged whole is 1, and then the mark need not say so. */
-const markFor = ({ digest, needs }: DesiredModel, version: number): FolderMark => ({
-  digest,
-  ...(version === 1 ? {} : { version }),
-  ...(needs && needs.length > 0 ? { needs } : {}),
-});
-
-const inVersion = (path: string, version: number): string =>
-  path.startsWith('1/') ? `${version}/${path.slice(2)}` : path;
-
-async function versionFolders(folder: string): Promise<number[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  return entries
-    .filter((entry) => entry.isDirectory() && /^[1-9]\d*$/.test(entry.name))
-    .map(({ name }) => Number(name));
-}
-
-async function readMark(path: string): Promise<FolderMark | null> {
-  try {
-    const { digest, version, needs } = JSON.parse(await readFile(path, 'utf8')) as Partial<FolderMark>;
-    if (typeof digest !== 'string') return null;
-    return { digest, ...(version === undefined ? {} : { version }), ...(needs === undefined ? {} : { needs }) };
-  } catch {
-    return null; // cut short by a crash of the machine, or not ours
   }
 }
 

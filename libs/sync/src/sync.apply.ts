@@ -5,7 +5,7 @@ import { newestFailure } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import { Slots } from './slots.ts';
 import { indexByName, type SyncTriton } from './sync.observe.ts';
-import type { ActionKind } from './sync.plan.ts';
+import { type ActionKind, isOurName } from './sync.plan.ts';
 import type { WarmUpOutcome } from './warm-up.client.ts';
 
 /** What a served model says about itself. */
@@ -127,7 +127,7 @@ export class SyncApply {
       const words = (await this.reasonOf(task.name)) ?? error.text;
       const killed = killsBefore !== null && (this.parts.memoryKills?.() ?? 0) > killsBefore;
       if (!(await this.parts.repository.isAsStaged(task.name, task.model!))) {
-        await this.parts.repository.remove(task.name); // else Triton's word on it would count
+        await this.parts.repository.distrust(task.name); // else Triton's word on it would count
         throw changedUnderway(task.name);
       }
       throw new LoadFailure(killed ? `killed for memory while it loaded: ${words}` : words, error);
@@ -135,7 +135,9 @@ export class SyncApply {
       release();
     }
     if (await this.parts.repository.isAsStaged(task.name, task.model!)) return;
-    await this.parts.triton().unload(task.name);
+    // Under a literal name nothing is taken away: another version folder replaces this one.
+    if (isOurName(task.name)) await this.parts.triton().unload(task.name);
+    else await this.parts.repository.distrust(task.name);
     throw changedUnderway(task.name);
   }
 

@@ -161,7 +161,10 @@ function isHeldBack(name: string, wanted: Wanted, world: SyncWorld): boolean {
 function nextTowards(name: string, wanted: Wanted, world: SyncWorld): ActionKind | undefined {
   const { index, missing, held } = world;
   const folder = world.folders.get(name);
-  const stale = folder !== undefined && folder.digest !== null && folder.digest !== wanted.digest;
+  // A literal name without our mark belongs to something else, and is replaced or refused as what is out of date is.
+  const stale = isOurName(name)
+    ? folder !== undefined && folder.digest !== null && folder.digest !== wanted.digest
+    : folder?.digest !== wanted.digest;
   const entry = stale ? index?.get(name) : entryOf(name, world);
   if (index !== undefined && moving(entry)) return undefined;
   if (entry?.state === 'READY' && stale) {
