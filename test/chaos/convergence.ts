@@ -1,13 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DesiredAnswer, DesiredServer, Endpoint, Router, Server } from '@perch/contracts';
+import type { DesiredAnswer, DesiredServer, Endpoint, Router, Server, Version } from '@perch/contracts';
 import { Admin } from '../support/admin.ts';
 import type { FleetServer, FleetStack } from '../support/fleet-stack.ts';
 
 export interface ExpectedEndpoint {
+  /** Of the endpoint and of its model. */
   name: string;
-  /** Factor of the version that must serve. */
-  newest: number;
   replicas: number;
 }
 
@@ -37,7 +36,9 @@ export async function differences(stack: FleetStack, expected: readonly Expected
   }
 }
 
-async function endpointFaults(admin: Admin, { name, newest, replicas }: ExpectedEndpoint): Promise<string[]> {
+async function endpointFaults(admin: Admin, { name, replicas }: ExpectedEndpoint): Promise<string[]> {
+  const { items } = await admin.must<{ items: Version[] }>('GET', `/models/${name}/versions?limit=500`);
+  const newest = Math.max(...items.filter(({ state }) => state === 'published').map(({ number }) => number));
   const endpoint: Endpoint = await admin.endpoint(name);
   const { phase, message, servingVersions } = endpoint.status;
   const faults: string[] = [];

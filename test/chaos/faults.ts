@@ -35,6 +35,11 @@ export class Faults {
     switch (fault.kind) {
       case 'kill':
         return this.kill(fault.target);
+      case 'end': {
+        const part = this.stack.part(fault.target);
+        await part.end?.(); // nothing may be lost
+        return () => part.start();
+      }
       case 'freeze': {
         const part = this.stack.part(fault.target);
         part.freeze();
@@ -142,13 +147,15 @@ export class Faults {
       });
     });
     if (!given) this.say('the crashing model could not be given: skipped');
-    return async () => {
-      const path = `/endpoints/${encodeURIComponent(`crash/${name}`)}`;
-      await persist(40_000, async () => {
-        const { status } = await admin.call('DELETE', path);
-        if (status >= 300 && status !== 404) throw new Error(`DELETE: ${status}`);
-      });
-    };
+    return () => persist(20_000, () => this.takeBackCrashModels()).then(() => undefined);
+  }
+
+  /** Also what a backup has brought back. */
+  async takeBackCrashModels(): Promise<void> {
+    const admin = new Admin(this.stack, undefined, 5_000);
+    const { items } = await admin.must<{ items: { name: string }[] }>('GET', '/endpoints?limit=100');
+    for (const { name } of items)
+      if (name.startsWith('crash/')) await admin.must('DELETE', `/endpoints/${encodeURIComponent(name)}`);
   }
 
   /** What the control plane knows now is what it knows again when this is healed. */

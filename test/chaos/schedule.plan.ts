@@ -14,7 +14,7 @@ export interface ChaosWorld {
 }
 
 export type Fault =
-  | { kind: 'kill' | 'freeze'; target: string }
+  | { kind: 'kill' | 'end' | 'freeze'; target: string }
   | { kind: 'cut' | 'slow' | 'hole'; target: string; delayMs: number; bytesPerSecond: number }
   | { kind: 'fill-disk' | 'corrupt-cache'; target: string }
   | { kind: 'corrupt-objects' | 'crash-model' | 'restore-backup' | 'upgrade-schema' };
@@ -45,6 +45,8 @@ interface Card {
 }
 
 const partKinds: readonly PartKind[] = ['router', 'agent', 'control-plane', 'triton', 'postgres', 's3'];
+/** What is ended by SIGTERM when it is replaced by a newer one. Routers not: whoever replaces one takes it out of the load first. */
+const endsInOrder: ReadonlySet<PartKind> = new Set(['agent', 'control-plane', 'triton']);
 const linkKinds: readonly LinkKind[] = [
   'router-triton',
   'agent-control',
@@ -85,10 +87,12 @@ function partCards({ parts }: ChaosWorld, pick: Pick): Card[] {
   return partKinds.flatMap((kind) => {
     const names = parts.filter((part) => part.kind === kind).map(({ name }) => name);
     if (names.length === 0) return [];
-    return [
+    const cards: Card[] = [
       { fault: { kind: 'kill', target: pick(names) }, lasts: [300, 5_000] },
       { fault: { kind: 'freeze', target: pick(names) }, lasts: [500, 6_000] },
-    ] satisfies Card[];
+    ];
+    if (endsInOrder.has(kind)) cards.push({ fault: { kind: 'end', target: pick(names) }, lasts: [300, 3_000] });
+    return cards;
   });
 }
 

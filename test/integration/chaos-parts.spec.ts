@@ -44,6 +44,7 @@ describe('the schedule of faults', () => {
     );
     for (const kind of ['router', 'agent', 'control-plane', 'triton', 'postgres', 's3'])
       for (const fault of ['kill', 'freeze']) expect(seen).toContain(`${fault} ${kind}`);
+    for (const kind of ['agent', 'control-plane', 'triton']) expect(seen).toContain(`end ${kind}`);
     for (const kind of ['router-triton', 'agent-control', 'router-control', 'control-postgres', 'to-s3'])
       for (const fault of ['cut', 'slow', 'hole']) expect(seen).toContain(`${fault} ${kind}`);
     for (const fault of ['corrupt-objects', 'crash-model', 'restore-backup', 'upgrade-schema'])

@@ -12,6 +12,8 @@ export interface Part {
   readonly name: string;
   readonly running: boolean;
   kill(): Promise<void>;
+  /** SIGTERM: it ends in order, which may take it a while. Absent: nobody is asked that here. */
+  end?(): Promise<void>;
   /** Brings it back where it was; tried again for a while, because whatever it needs may be away too. */
   start(): Promise<void>;
   freeze(): void;
@@ -38,6 +40,7 @@ export function programPart(kind: PartKind, program: Program): Part {
       return program.running;
     },
     kill: () => program.stop('SIGKILL'),
+    end: () => program.stop('SIGTERM', 60_000),
     start: () => startWithPatience(program.name, async () => program.running || (await program.start())),
     freeze: () => program.freeze(),
     thaw: () => program.thaw(),
@@ -98,6 +101,9 @@ export class SupervisedTritonPart implements Part {
   async kill(): Promise<void> {
     this.signal('SIGKILL');
   }
+  async end(): Promise<void> {
+    this.signal('SIGTERM');
+  }
 
   async start(): Promise<void> {
     await startWithPatience(this.name, async () => {
@@ -147,11 +153,18 @@ export class TritonPart implements Part {
     return alive(this.server.pid);
   }
 
-  async kill(): Promise<void> {
+  kill(): Promise<void> {
+    return this.endBy('SIGKILL');
+  }
+  end(): Promise<void> {
+    return this.endBy('SIGTERM');
+  }
+
+  private async endBy(signal: NodeJS.Signals): Promise<void> {
     this.wanted = false;
     await this.starting?.catch(() => undefined);
     const { pid } = this.server;
-    await this.server.stop('SIGKILL');
+    await this.server.stop(signal);
     await endChildrenOf(pid);
   }
 

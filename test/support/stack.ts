@@ -83,13 +83,13 @@ export class Program {
     this.env[name] = value;
   }
 
-  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  async stop(signal: NodeJS.Signals = 'SIGTERM', patienceMs = 15_000): Promise<void> {
     const child = this.child;
     if (!child || !this.running) return;
     this.asked.add(child);
     const ended = new Promise((done) => child.once('exit', done));
     child.kill(signal);
-    const late = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    const late = setTimeout(() => child.kill('SIGKILL'), patienceMs);
     await ended;
     clearTimeout(late);
   }
