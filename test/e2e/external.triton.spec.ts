@@ -19,7 +19,7 @@ instance_group { count: 1 kind: KIND_CPU } parameters { key: "intra_op_thread_co
 const factors = (...all: number[]) => Object.fromEntries(all.map((factor, index) => [index + 1, scaleModel(factor)]));
 const secret = '--grpc-restricted-protocol=model-repository,statistics:owner=sesame';
 
-const until = async (holds: () => Promise<boolean>, what: string, limitMs = 12_000): Promise<void> => {
+const until = async (holds: () => Promise<boolean>, what: string, limitMs = 60_000): Promise<void> => {
   const deadline = Date.now() + limitMs;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`never came true: ${what}`);

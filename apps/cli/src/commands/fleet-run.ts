@@ -43,7 +43,12 @@ const servers: Run = async (invocation) => {
       ['restarts', ({ observed }) => observed?.supervision?.restarts],
       ['in step', ({ observed, desiredRevision }) => (observed && observed.revision >= desiredRevision ? 'yes' : 'no')],
       ['held removals', ({ observed }) => observed?.heldRemovals.length || undefined],
-      ['disk free', ({ observed }) => (observed ? formatBytes(observed.disk.freeBytes) : undefined)],
+      ['disk free', ({ observed }) => (observed?.disk.freeBytes ? formatBytes(observed.disk.freeBytes) : undefined)],
+      [
+        'agent',
+        ({ external }) =>
+          external ? `none (${external.mode})${external.problem ? `: ${external.problem}` : ''}` : undefined,
+      ],
       ['http', ({ http }) => http],
       ['seen', ({ lastSeenAt }) => formatAge(lastSeenAt, now)],
       ['id', ({ id }) => id],

@@ -41,6 +41,8 @@ function identity(server: ServerDetail, now: number) {
     ['labels', labelsText(server.labels)],
     ['live', `${server.live ? 'yes' : 'no'}, last heard of ${formatAge(server.lastSeenAt, now)}`],
     ['address', `${server.http}, gRPC ${server.grpc}`],
+    ['agent', server.external ? `none (${server.external.mode})` : undefined],
+    ['problem', server.external?.problem ?? undefined],
     ['in service', drain ? drainText(server, now) : 'yes'],
     ['document', `${server.desiredRevision}${behind ? `, the agent follows ${observed.revision}` : ', followed'}`],
     ['held removals', observed?.heldRemovals.length ? observed.heldRemovals : undefined],
@@ -69,7 +71,7 @@ function hardware({ observed, ram, gpu }: ServerDetail) {
     ['gpus', facts?.gpus.map(({ name, computeCapability, totalBytes }) => `${name ?? 'GPU'}${computeCapability ? ` (${computeCapability})` : ''} ${formatBytes(totalBytes)}`)], // biome-ignore format: one row reads better
     ['memory', ram ? roomText(ram) : undefined],
     ['gpu memory', gpu ? roomText(gpu) : undefined],
-    ['disk free', observed ? formatBytes(observed.disk.freeBytes) : undefined],
+    ['disk free', observed?.disk.freeBytes ? formatBytes(observed.disk.freeBytes) : undefined],
   ] as const;
 }
 

@@ -48,7 +48,15 @@ function servers(facts: FleetFacts): Finding[] {
 
 function serverFindings(server: Server, facts: FleetFacts): Finding[] {
   const what = `server ${server.name}`;
-  const { observed } = server;
+  const { observed, external } = server;
+  if (external && (!server.live || external.problem !== null))
+    return [
+      wrong(
+        what,
+        `does not answer: ${external.problem ?? 'not asked yet'}`,
+        'it has no agent: the control plane must reach its gRPC address, with the header that its restricted protocols want',
+      ),
+    ];
   if (!server.live)
     return [
       wrong(
@@ -63,7 +71,7 @@ function serverFindings(server: Server, facts: FleetFacts): Finding[] {
     ...tritonFindings(what, server, observed),
     ...step(what, server, observed, facts),
     ...modelFindings(what, observed),
-    ...disk(what, observed),
+    ...(external ? [] : disk(what, observed)),
   ];
   if (server.drain)
     findings.push(
@@ -84,7 +92,7 @@ function summary({ triton, models, disk: { freeBytes }, facts }: Observed): stri
   if (facts?.tensorrt) parts.push(`TensorRT ${facts.tensorrt}`);
   const gpus = facts?.gpus.length ?? triton.gpus;
   if (gpus > 0) parts.push(`${gpus} GPUs`);
-  return [...parts, `${bytesText(freeBytes)} of disk free`].join('; ');
+  return [...parts, ...(freeBytes > 0 ? [`${bytesText(freeBytes)} of disk free`] : [])].join('; ');
 }
 
 function tritonFindings(what: string, { http }: Server, { triton, supervision }: Observed): Finding[] {
