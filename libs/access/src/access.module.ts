@@ -5,6 +5,7 @@ import { AuditService } from './audit.service.ts';
 import { AuditStore } from './audit.store.ts';
 import { AuthenticationService } from './authentication.service.ts';
 import { ChangeService } from './change.service.ts';
+import { ChangeStore } from './change.store.ts';
 import { IdempotencyService } from './idempotency.service.ts';
 import { IdempotencyStore } from './idempotency.store.ts';
 import { JoinKeyService } from './join-key.service.ts';
@@ -17,6 +18,7 @@ const services = [
   AuditService,
   AuthenticationService,
   ChangeService,
+  ChangeStore,
   IdempotencyService,
   JoinKeyService,
   KeyService,
