@@ -10,6 +10,8 @@ export interface Sections {
 export interface ControlStub {
   address: string;
   joinKey: string;
+  /** What it counted, by endpoint and version: the newest it told of each. */
+  counts: NonNullable<RouterReport['stats']>;
   reports: (NonNullable<RouterReport['report']> & { at: number })[];
   readonly lineage: string;
   readonly revision: number;

@@ -30,6 +30,7 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
   const tables = new Map();
   const blobs = new Map();
   const reports = [];
+  const counts = {};
   const waiting = new Set();
   let token = randomUUID();
   let lineage = randomUUID();
@@ -93,6 +94,8 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
       const urls = known.map((hash) => [hash, { url: `${address}/blobs/${hash}`, size: blobs.get(hash).length }]);
       return json(response, { urls: Object.fromEntries(urls) });
     }
+    for (const [endpoint, versions] of Object.entries(body.stats ?? {}))
+      counts[endpoint] = { ...counts[endpoint], ...versions };
     if (body.report) {
       lastHash = body.hash;
       reports.push({ ...body.report, at: Date.now() });
@@ -106,6 +109,7 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
     address,
     joinKey,
     reports,
+    counts,
     get lineage() {
       return lineage;
     },
