@@ -218,6 +218,15 @@ describe('agents and routers over HTTP', () => {
     expect(first.document.confirmed).toBe(true);
     const { lineage } = whole.document;
 
+    const report = (revision: number, models: object) => {
+      const triton = { live: true, ready: true, name: 'triton', version: '2.51.0', gpus: 0 };
+      const disk = { freeBytes: 1, cacheBytes: 1 };
+      const observed = { lineage, revision, heldRemovals: [], triton, models, disk };
+      const body = { bootId: 'b', hash: `${revision}`, observed };
+      return plane.call('PUT', `/internal/v1/servers/${server.id}/observed`, body, { key: server.token });
+    };
+    await report(whole.document.revision, {});
+
     await plane.database.query(`update servers set presence = 'lost' where name <> 'fast'`);
     await plane.call('POST', '/api/v1/endpoints', { name: 'quick', model: { project: 'p', name: 'quick' } });
     const polling = desired(`after=${whole.document.revision}&lineage=${lineage}&wait=20`);
@@ -242,29 +251,9 @@ describe('agents and routers over HTTP', () => {
     const now = (await table('wait=0')).body as RoutingTableAnswer & { kind: 'whole' };
     const waiting = table(`after=${now.document.revision}&lineage=${lineage}&wait=20`);
     const ready = performance.now();
-    const observed = {
-      lineage,
-      revision: patch.revision,
-      heldRemovals: [],
-      triton: { live: true, ready: true, name: 'triton', version: '2.51.0', gpus: 0 },
-      models: {
-        [name]: {
-          state: 'ready',
-          reason: null,
-          since: new Date().toISOString(),
-          inputs: [],
-          outputs: [],
-          maxBatchSize: 0,
-        },
-      },
-      disk: { freeBytes: 1, cacheBytes: 1 },
-    };
-    const reported = await plane.call(
-      'PUT',
-      `/internal/v1/servers/${server.id}/observed`,
-      { bootId: 'b', hash: 'h', observed },
-      { key: server.token },
-    );
+    const since = new Date().toISOString();
+    const loaded = { state: 'ready', reason: null, since, inputs: [], outputs: [], maxBatchSize: 0 };
+    const reported = await report(patch.revision, { [name]: loaded });
     expect(reported.body).toEqual({ needReport: false });
     const served = (await waiting).body as RoutingTableAnswer & { kind: 'patch' };
     const tableMs = performance.now() - ready;
