@@ -35,11 +35,18 @@ const failed = (message: string, since: string | null, whatToDo: string): Server
 });
 
 /** What holds the whole server back, before anything is said of the model. */
-function serverFault({ server }: PlacementSight): ServerWait | undefined {
+function serverFault({ server, tritonModel }: PlacementSight): ServerWait | undefined {
   const { name, presence, lastSeenAt, observed } = server;
   if (presence !== 'live') {
     const what = presence === 'lost' ? 'is lost: nothing more is placed on it' : 'is silent';
-    const todo = `look after its agent: is it running, does it reach the control plane?`;
+    if (isHeld(tritonModel))
+      return waiting(
+        `server ${name} ${what}`,
+        lastSeenAt,
+        `an answer of ${name}`,
+        'the control plane must reach its gRPC address',
+      );
+    const todo = 'look after its agent: is it running, does it reach the control plane?';
     return waiting(`server ${name} ${what}`, lastSeenAt, `a word from the agent of ${name}`, todo);
   }
   if (observed === null)
