@@ -141,11 +141,12 @@ export const resolvedEngine = z.object({
   platform: z.string(),
   backend: z.string(),
   maxBatchSize: z.number().int(),
-  dynamicBatching: dynamicBatching.nullable(),
-  instances: z.array(instanceGroup),
+  // A reader leaves out what it does not know, here as anywhere in a document.
+  dynamicBatching: z.object(dynamicBatching.shape).nullable(),
+  instances: z.array(z.object(instanceGroup.shape)),
   /** Empty: the model server completes them from the model. */
-  inputs: z.array(engineTensor),
-  outputs: z.array(engineTensor),
+  inputs: z.array(z.object(engineTensor.shape)),
+  outputs: z.array(z.object(engineTensor.shape)),
   parameters: z.record(z.string(), z.string()),
   defaultModelFilename: z.string().nullable(),
   config: z.string().nullable(),

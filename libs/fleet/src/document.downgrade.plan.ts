@@ -12,9 +12,27 @@ export function downgradeMember(section: string, value: unknown): unknown {
   return value;
 }
 
-/** Null: held back; it cannot be loaded in an order that the reader does not know. */
+/**
+ * Null: held back. It cannot be loaded in an order that the reader does not know, nor with settings that it would leave
+ * out (or refuse the whole document for).
+ */
 export const downgradeModel = (model: DesiredModel): DesiredModel | null =>
-  (model.needs ?? []).length > 0 ? null : model;
+  (model.needs ?? []).length > 0 || !isKnownEngine(model.engine) ? null : model;
+
+const known = {
+  engine: ['platform', 'backend', 'maxBatchSize', 'dynamicBatching', 'instances', 'inputs', 'outputs', 'parameters', 'defaultModelFilename', 'config'],
+  batching: ['preferredSizes', 'maxQueueDelayUs', 'maxQueueSize', 'preserveOrdering'],
+  group: ['kind', 'count', 'gpus', 'profile'],
+  tensor: ['name', 'type', 'dims', 'optional', 'reshape'],
+}; // biome-ignore format: a table
+const holdsOnly = (keys: readonly string[]) => (value: object) => Object.keys(value).every((key) => keys.includes(key));
+
+/** Whether schema 1 had all that these settings say. */
+const isKnownEngine = (engine: DesiredModel['engine']): boolean =>
+  holdsOnly(known.engine)(engine) &&
+  holdsOnly(known.batching)(engine.dynamicBatching ?? {}) &&
+  (engine.instances ?? []).every(holdsOnly(known.group)) &&
+  [...(engine.inputs ?? []), ...(engine.outputs ?? [])].every(holdsOnly(known.tensor));
 
 /** Servers with another model name, and targets with a version to ask for, are left out; the shares add to 1 again. */
 export function downgradeRoute(route: Route): Route {
