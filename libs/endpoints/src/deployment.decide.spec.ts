@@ -59,6 +59,18 @@ describe('state of a deployment from what its servers say', () => {
       'loading',
       /loading/,
     ],
+    [
+      'another version serves: one cannot get its bytes',
+      { covered: true },
+      [
+        on('ready'),
+        on('pulling', {
+          observed: { state: 'pulling', reason: 'no space', inputs: null, outputs: null, maxBatchSize: null },
+        }),
+      ],
+      'ready',
+      null,
+    ],
     ['another version serves: one refused it', { covered: true }, [on('ready'), on('failed')], 'ready', null],
     [
       'another version serves: one is silent',

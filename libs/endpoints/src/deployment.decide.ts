@@ -17,6 +17,9 @@ export function servingPlacements(placements: readonly Placement[]): Placement[]
 
 const isBroken = ({ observed }: Placement) => observed?.state === 'failed' || observed?.state === 'stuck';
 
+/** It has no bytes to load, and says why (a full disk, no way to the store): that may last. */
+const isHeldUp = ({ observed }: Placement) => observed?.state === 'pulling' && observed.reason !== null;
+
 function failureOf(placements: readonly Placement[]): string | null {
   const failed = placements.find(isBroken);
   return failed ? `server ${failed.serverName}: ${failed.observed?.reason ?? failed.observed?.state}` : null;
@@ -31,8 +34,8 @@ export interface StateRules {
 
 /**
  * State of a deployment that is wanted, from what its servers say. It becomes ready when `minReplicas` servers serve it
- * and, while another version serves, every other live server it was placed on has loaded or refused it; from then on it
- * stays ready while any of them serves.
+ * and, while another version serves, every other live server it was placed on has loaded or refused it, or cannot get
+ * its bytes; from then on it stays ready while any of them serves.
  */
 export function decideState(
   before: DeploymentState,
@@ -50,9 +53,9 @@ export function decideState(
   }
   const live = active.filter(({ presence }) => presence === 'live');
   const ready = live.filter((placement) => placement.proved && isReady(placement)).length;
-  const coming = live.filter((placement) => !isReady(placement) && !isBroken(placement)).length;
-  if (ready >= minReplicas && (!covered || coming === 0)) return { state: 'ready', reason: null };
-  if (failure && ready + coming < minReplicas) return { state: 'failed', reason: failure };
+  const coming = live.filter((placement) => !isReady(placement) && !isBroken(placement));
+  if (ready >= minReplicas && (!covered || coming.every(isHeldUp))) return { state: 'ready', reason: null };
+  if (failure && ready + coming.length < minReplicas) return { state: 'failed', reason: failure };
   const few = ready > 0 ? `${ready} of at least ${minReplicas} servers are ready` : null;
   return { state: 'loading', reason: loadingReason(active) ?? few };
 }
