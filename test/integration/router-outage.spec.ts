@@ -86,13 +86,33 @@ describe('the router while things change and fail', () => {
     await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(2, ['a', 'b'])]) } });
     const load = startLoad(8);
     await until(() => load.sent > 50, 'requests run');
+    const retriesOf = async () => Number(/^perch_router_retries_total (\d+)$/m.exec(await metrics())?.[1]);
+    const before = await retriesOf();
+    const killedAt = Date.now();
     await first.stop('SIGKILL');
     const seen = load.sent;
     await until(() => load.sent > seen + 200, 'requests go on');
     await load.stop();
     expect(load.failures).toEqual([]);
+    // those in flight (8 at most), and one probe at a time, of which the first rests 25 ms
+    expect((await retriesOf()) - before).toBeLessThanOrEqual(8 + Math.ceil((Date.now() - killedAt) / 25));
     await first.restart();
     for (const version of [1, 2, 3]) await loadScale(first, `scale-v${version}`, version);
+  });
+
+  it('loses no request when more are in hand at a server that dies than may be tried again at once', async () => {
+    await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a', 'b'])]) } });
+    process.kill(first.pid, 'SIGSTOP');
+    const answers = Promise.all(Array.from({ length: 240 }, serve));
+    await until(async () => inFlightOf(await metrics()) >= 60, 'requests at the server that says nothing');
+    await first.stop('SIGKILL');
+    try {
+      const statuses = (await answers).map(({ status }) => status);
+      expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    } finally {
+      await first.restart();
+      for (const version of [1, 2, 3]) await loadScale(first, `scale-v${version}`, version);
+    }
   });
 
   it('lets requests wait for the only server, and says 503 with Retry-After when their time is over', async () => {
