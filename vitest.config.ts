@@ -41,6 +41,7 @@ export default defineConfig({
       project('unit', ['apps/**/*.spec.ts', 'libs/**/*.spec.ts', 'test/house/**/*.spec.ts'], 10_000),
       project('contract', ['test/contract/**/*.spec.ts'], 60_000),
       project('integration', ['test/integration/**/*.spec.ts'], 60_000, { postgres: true }),
+      project('scale', ['test/scale/**/*.spec.ts'], 240_000, { postgres: true }),
       project('e2e', ['test/e2e/**/*.spec.ts'], 240_000, { postgres: true }),
       // `npm run test:gpu` alone: it wants a GPU.
       ...(process.env['PERCH_GPU'] ? [project('gpu', ['test/gpu/**/*.spec.ts'], 300_000)] : []),

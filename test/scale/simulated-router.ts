@@ -14,6 +14,8 @@ export class SimulatedRouter {
   table: RoutingTable | undefined;
   /** Tables taken since the start. */
   swaps = 0;
+  /** Told each table that is taken. */
+  onTable: (table: RoutingTable) => void = () => undefined;
   private readonly client: ControlClient;
   private readonly source: RoutingTableSource;
   private readonly reports: ReportLoop;
@@ -29,6 +31,7 @@ export class SimulatedRouter {
       async ({ table }) => {
         this.table = table;
         this.swaps += 1;
+        this.onTable(table);
         this.reports.soon();
       },
     );
