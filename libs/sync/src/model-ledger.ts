@@ -4,7 +4,7 @@ import type { CrashBook, CrashEvidence } from './crash-book.ts';
 import { FailureBook } from './failure-book.ts';
 import type { ModelState } from './model-state.decide.ts';
 import { LoadFailure, type ModelFacts, type Task } from './sync.apply.ts';
-import type { ActionKind, Held, Indexed } from './sync.plan.ts';
+import type { ActionKind, Held, Indexed } from './sync-world.ts';
 
 /** Triton's end behind a broken connection. Undefined: it did not end, the connection alone broke. */
 export type Crash = { evidence: CrashEvidence | 'asked'; words: string } | undefined;

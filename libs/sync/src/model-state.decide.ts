@@ -1,6 +1,6 @@
 import type { ObservedState } from '@perch/contracts';
-import { entryOf, isServed, needFault } from './needs.plan.ts';
-import { type ActionKind, isOurs, lastingFailure, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
+import { entryOf, isServed, lastingFailure, needFault } from './needs.plan.ts';
+import { type ActionKind, isOurs, presentNames, type SyncWorld, type Wanted } from './sync-world.ts';
 
 /** Where one model stands, for the report. */
 export interface ModelState {

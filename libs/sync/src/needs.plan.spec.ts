@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeModels } from './model-state.decide.ts';
-import type { Folder, Held, Indexed, IndexState, SyncWorld, Wanted } from './sync.plan.ts';
 import { planSync } from './sync.plan.ts';
+import type { Folder, Held, Indexed, IndexState, SyncWorld, Wanted } from './sync-world.ts';
 
 const caller = 'caller-v1-0123456789ab';
 const scorer = 'scorer';

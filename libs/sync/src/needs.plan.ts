@@ -1,4 +1,4 @@
-import { failureReason, type Indexed, isOurName, lastingFailure, type SyncWorld } from './sync.plan.ts';
+import { failureReason, type Indexed, isOurName, type SyncWorld } from './sync-world.ts';
 
 const loaded = (entry: Indexed | undefined) =>
   entry?.state === 'READY' || entry?.state === 'LOADING' || entry?.state === 'UNLOADING';
@@ -19,6 +19,12 @@ export function isServed(name: string, world: SyncWorld): boolean {
   const wanted = world.desired.get(name);
   if (wanted === undefined || entryOf(name, world)?.state !== 'READY') return false;
   return isOurName(name) || world.folders.get(name)?.digest === wanted.digest;
+}
+
+/** Triton's reason why it cannot load just this model; it would say the same again. */
+export function lastingFailure(name: string, world: SyncWorld): string | undefined {
+  if (!world.folders.get(name)?.current || world.held.untried.has(name)) return undefined;
+  return failureReason(entryOf(name, world));
 }
 
 export interface NeedFault {

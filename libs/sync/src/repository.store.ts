@@ -17,7 +17,7 @@ import { AppError, type DesiredModel } from '@perch/contracts';
 import { type BlobStore, type Signature, sameFile, signatureOf } from './blob.store.ts';
 import { sha256OfFile } from './file-hash.ts';
 import { type FolderMark, inVersion, markFile, markFor, readMark, versionFolders } from './folder-mark.ts';
-import { isOurName } from './sync.plan.ts';
+import { isOurName } from './sync-world.ts';
 
 const configFile = 'config.pbtxt';
 const cannotLink = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'EOPNOTSUPP']);

@@ -5,7 +5,7 @@ import { newestFailure } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import { Slots } from './slots.ts';
 import { indexByName, type SyncTriton } from './sync.observe.ts';
-import { type ActionKind, isOurName } from './sync.plan.ts';
+import { type ActionKind, isOurName } from './sync-world.ts';
 import type { WarmUpOutcome } from './warm-up.client.ts';
 
 /** What a served model says about itself. */

@@ -3,7 +3,7 @@ import type { IndexEntry, TritonControl } from '@perch/triton/control';
 import type { BlobStore } from './blob.store.ts';
 import { entryOf } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
-import type { Folder, Indexed, IndexState } from './sync.plan.ts';
+import type { Folder, Indexed, IndexState } from './sync-world.ts';
 
 /** Calls that a look at Triton takes; the embedded engine and a real Triton both answer them. */
 export type SyncTriton = Pick<

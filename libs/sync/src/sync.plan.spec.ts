@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { describeModels } from './model-state.decide.ts';
+import { planSync } from './sync.plan.ts';
 import {
   type Action,
   type ActionKind,
@@ -9,10 +10,9 @@ import {
   type Indexed,
   type IndexState,
   isOurs,
-  planSync,
   type SyncWorld,
   type Wanted,
-} from './sync.plan.ts';
+} from './sync-world.ts';
 
 const name = 'toy-v1-0123456789ab';
 const other = 'toy-v2-ba9876543210';

@@ -8,8 +8,9 @@ import { describeModels } from './model-state.decide.ts';
 import { ownFiles } from './repository.store.ts';
 import { SyncApply } from './sync.apply.ts';
 import { observeDisk } from './sync.observe.ts';
-import { type Action, isOurs, planSync, presentNames, type SyncWorld, type Wanted } from './sync.plan.ts';
+import { planSync } from './sync.plan.ts';
 import { type Desired, type SyncParts, type SyncSettings, type SyncSnapshot, syncSettings } from './sync-parts.ts';
+import { type Action, isOurs, presentNames, type SyncWorld, type Wanted } from './sync-world.ts';
 import { TaskQueues } from './task-queues.ts';
 
 interface DesiredMap {

@@ -5,8 +5,8 @@ import { TritonFault } from '@perch/triton/control';
 import type { LoadMeter } from './load-meter.ts';
 import type { Crash, ModelLedger } from './model-ledger.ts';
 import { LoadFailure, type ModelFacts, type SyncApply, type Task } from './sync.apply.ts';
-import type { ActionKind } from './sync.plan.ts';
 import type { SyncMetrics } from './sync-metrics.ts';
+import type { ActionKind } from './sync-world.ts';
 
 interface Running {
   task: Task;

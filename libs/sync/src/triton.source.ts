@@ -1,6 +1,6 @@
 import { type IndexEntry, TritonFault } from '@perch/triton/control';
 import { indexByName, type SyncTriton, type TritonFacts } from './sync.observe.ts';
-import type { Indexed } from './sync.plan.ts';
+import type { Indexed } from './sync-world.ts';
 
 export interface TritonSourceParts {
   /** Opens a control connection; asked again after a loss, because a channel that failed waits longer and longer. */
