@@ -70,6 +70,7 @@ const serversText = (held: readonly Held[], now: number) =>
     ['memory', ({ server }) => (server.memoryBytes ? formatBytes(server.memoryBytes) : undefined)],
     ['waits for', ({ server }) => server.waitsFor],
     ['reason', ({ server }) => server.reason],
+    ['failed before', ({ server }) => server.earlier?.map(({ tritonModel, reason }) => `${tritonModel}: ${reason}`)],
     [
       'triton model',
       ({ deployment, server }) => (server.tritonModel === deployment.tritonModel ? undefined : server.tritonModel),

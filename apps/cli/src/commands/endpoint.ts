@@ -47,6 +47,7 @@ function specFlags(command: Command): void {
     .optionsGroup('How it is served:')
     .option('--pool <name>')
     .option('--replicas <n>')
+    .option('--min-replicas <n>', 'serve from so many ready servers on; drains and moves never go below it (1)')
     .option('--traffic <mode>', 'newest or weighted')
     .option('--weight <version=weight>', 'weighted: 3=90; may be repeated', many)
     .option('--newest-first <weights>', 'weighted: 0.1,0.9')

@@ -27,7 +27,11 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
     processing: processingPart(flags, before),
     fleet: given({
       ...before.fleet,
-      ...given({ pool: text(flags, 'pool'), replicas: whole(flags, 'replicas', '--replicas') }),
+      ...given({
+        pool: text(flags, 'pool'),
+        replicas: whole(flags, 'replicas', '--replicas'),
+        minReplicas: whole(flags, 'minReplicas', '--min-replicas'),
+      }),
     }),
     traffic: trafficPart(flags, before),
     limits: limitsPart(flags, before),
