@@ -106,9 +106,10 @@ function modelWait(sight: PlacementSight): ServerWait {
   }
 }
 
-/** Served, also where it is to go: a drained server serves until another one does. */
-function ready({ server: { name, drainedBy }, waits }: PlacementSight, since: string): ServerWait {
-  const served = ok(`server ${name} serves it`, since);
+/** Served, also where it is to go: a drained server serves until another one does. Names what was tried there before. */
+function ready({ server: { name, drainedBy }, waits, earlier = [] }: PlacementSight, since: string): ServerWait {
+  const failed = earlier.map(({ tritonModel, reason }) => `${tritonModel} failed there: ${reason}`).join('; ');
+  const served = ok(`server ${name} serves it${failed ? ` (${failed})` : ''}`, since);
   if (drainedBy === null && waits === null) return served;
   const why = drainedBy === null ? 'and it moves away' : `and is drained by ${drainedBy}`;
   return { ...served, message: `${served.message}, ${why}${waits ? ` (waits ${waits})` : ''}`, waitsFor: waits };

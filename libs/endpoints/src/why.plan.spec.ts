@@ -239,6 +239,13 @@ describe('what is served', () => {
     );
     expect(why).toMatchObject({ served: true, summary: expect.stringContaining('but server gpu-2: no memory') });
   });
+  it('names the formats that failed on a server before the one it serves', () => {
+    const earlier = [{ tritonModel: 'a-v1-plan', reason: 'built by another TensorRT' }];
+    const { chain } = planWhy({ ...served, placements: [sight({ earlier })] }, 1);
+    expect(chain.find(({ step }) => step === 'server')!.message).toBe(
+      'server gpu-1 serves it (a-v1-plan failed there: built by another TensorRT)',
+    );
+  });
   it('serves on while its server is drained, and says what that waits for', () => {
     const placements = [sight({ waits: 'to be ready on gpu-2' }, { drainedBy: 'olga' })];
     const why = planWhy({ ...served, placements }, 1);
