@@ -46,6 +46,11 @@ export class ExportService {
     const row = await this.stores.endpoints.get(this.transactions.manager, name);
     if (!row?.spec) throw unknownEndpoint(name);
     const { spec } = row;
+    if (spec.model.source)
+      throw new AppError(
+        'invalid',
+        `endpoint ${name} is served from ${spec.model.source}: its files are its owner's, not in the registry`,
+      );
     const version = await this.pick(row, spec, wanted);
     const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
     for (const project of [spec.model.project, ...projectsOf(used)]) mayRead(project);
