@@ -46,6 +46,9 @@ export class StandIn {
   beats = 0;
   /** May answer a blob request itself (return true). */
   onBlob: ((get: BlobGet) => boolean) | undefined;
+  /** What reports are told of a drain; undefined: nothing. */
+  drained: boolean | undefined;
+  private stateHash = '';
   private previous: DesiredServer | undefined;
   private waiting: (() => void)[] = [];
   private server!: Server;
@@ -154,11 +157,20 @@ export class StandIn {
     return problem(404, 'not_found');
   }
 
-  private take(text: string): { needReport: boolean } {
-    const { observed } = observedReport.parse(JSON.parse(text));
+  private take(text: string): { needReport: boolean; drained?: boolean } {
+    const { observed, patch, hash } = observedReport.parse(JSON.parse(text));
     this.beats += 1;
+    const before = this.state;
+    if (patch && (patch.base !== this.stateHash || !before)) return { needReport: true };
     if (observed) this.observed.push(observed);
-    return { needReport: !observed && this.observed.length === 0 };
+    else if (patch) {
+      const models = Object.entries({ ...before!.models, ...patch.models });
+      const kept = models.flatMap(([name, model]) => (model === null ? [] : [[name, model] as const]));
+      this.observed.push({ ...patch.observed, models: Object.fromEntries(kept) });
+    }
+    if (observed || patch) this.stateHash = hash;
+    const answer = { needReport: this.observed.length === 0 };
+    return this.drained === undefined ? answer : { ...answer, drained: this.drained };
   }
 
   private async poll(

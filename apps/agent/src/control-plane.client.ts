@@ -11,7 +11,9 @@ import {
   enrolled,
   errorCodes,
   innerMessage,
+  type ObservedAnswer,
   type ObservedReport,
+  observedAnswer,
   parseWith,
 } from '@perch/contracts';
 import { Agent, request } from 'undici';
@@ -66,8 +68,12 @@ export class ControlPlaneClient {
     return status === 304 ? undefined : parseWith(desiredAnswer, value, 'desired document');
   }
 
-  /** Returns whether the control plane lacks the whole state. */
-  async report(who: { id: string; token: string }, body: ObservedReport, signal?: AbortSignal): Promise<boolean> {
+  /** What the control plane says to a report; an older one says less. */
+  async report(
+    who: { id: string; token: string },
+    body: ObservedReport,
+    signal?: AbortSignal,
+  ): Promise<ObservedAnswer> {
     const path = `servers/${who.id}/observed`;
     const { value } = await this.call({
       method: 'PUT',
@@ -77,7 +83,7 @@ export class ControlPlaneClient {
       timeoutMs: callTimeoutMs,
       signal,
     });
-    return (value as { needReport?: unknown } | undefined)?.needReport === true;
+    return parseWith(observedAnswer, value ?? { needReport: false }, 'answer to the report');
   }
 
   /** `peers`: with addresses in neighbours' caches. */

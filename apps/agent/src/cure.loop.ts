@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { pause } from '@perch/platform';
-import { decideCure, isDrained, type Supervisor, SyncReconciler, type SyncSnapshot } from '@perch/sync';
+import { decideCure, type Supervisor, SyncReconciler, type SyncSnapshot } from '@perch/sync';
 import { type AgentConfig, CONFIG } from './agent.config.ts';
-import { DesiredLoop } from './desired.loop.ts';
+import { DrainService } from './drain.service.ts';
 import { LeavingService } from './leaving.service.ts';
 import { SUPERVISOR } from './server.source.ts';
 
@@ -21,7 +21,7 @@ export class CureLoop {
     @Inject(CONFIG) private readonly config: AgentConfig,
     @Inject(SUPERVISOR) private readonly supervisor: Supervisor | null,
     private readonly leaving: LeavingService,
-    private readonly desired: DesiredLoop,
+    private readonly drain: DrainService,
     private readonly reconciler: SyncReconciler,
   ) {}
 
@@ -48,10 +48,7 @@ export class CureLoop {
       stuck,
       askedAtMs: this.asked?.atMs,
       serving: namesIn(snapshot, 'ready').length + namesIn(snapshot, 'warming').length,
-      drained: isDrained(
-        this.desired.documents,
-        Object.values(snapshot.models).map(({ state }) => state),
-      ),
+      drained: this.drain.isDone,
       nowMs: Date.now(),
       patienceMs: this.config.PERCH_STUCK_PATIENCE_MS,
     });

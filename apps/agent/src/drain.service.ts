@@ -30,12 +30,14 @@ export class DrainService {
   async drain(limitMs: number, reason: string): Promise<DrainOutcome> {
     this.leaving.ask('stopping', reason);
     const until = Date.now() + limitMs;
-    while (!this.done && Date.now() < until) await pause(Math.min(lookEveryMs, Math.max(1, until - Date.now())));
+    while (!this.isDone && Date.now() < until) await pause(Math.min(lookEveryMs, Math.max(1, until - Date.now())));
     const models = Object.entries(this.reconciler.snapshot?.models ?? {});
-    return { drained: this.done, models: models.filter(([, { state }]) => state === 'ready').map(([name]) => name) };
+    return { drained: this.isDone, models: models.filter(([, { state }]) => state === 'ready').map(([name]) => name) };
   }
 
-  private get done(): boolean {
+  /** Whether this server's work is done elsewhere: the control plane says so, or wants nothing of it and all is unloaded. */
+  get isDone(): boolean {
+    if (this.report.isReleased) return true;
     // Before the control plane has heard of it, an empty document means nothing.
     if (!this.report.hasTold(({ leaving }) => leaving === true)) return false;
     const states = Object.values(this.reconciler.snapshot?.models ?? {}).map(({ state }) => state);

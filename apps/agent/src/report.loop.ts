@@ -28,6 +28,7 @@ export class ReportLoop {
   /** Undefined after a failure: the next report is a whole one. */
   private told: Taken | undefined;
   private taken: ObservedServer | undefined;
+  private released = false;
   private startedAt = 0;
   private failures = 0;
   private modelCount = 0;
@@ -46,6 +47,11 @@ export class ReportLoop {
     this.observed.onChange(() => this.turn.abort());
     this.desired.onChange(() => this.turn.abort());
     this.loop = this.run();
+  }
+
+  /** The control plane says that nothing is served from here any more. */
+  get isReleased(): boolean {
+    return this.released;
   }
 
   /** Whether the newest state that the control plane took has it. */
@@ -91,8 +97,10 @@ export class ReportLoop {
       const told = { bootId: this.bootId, hash: now.hash, address: this.session.address };
       const send = (what: ReturnType<typeof planReport>) =>
         this.session.as((who) => this.client.report(who, { ...told, ...what }));
-      const needed = await send(planReport(this.told, now));
-      if (needed) await send({ observed });
+      let answer = await send(planReport(this.told, now));
+      if (answer.needReport) answer = await send({ observed });
+      // Only what was said with our wish to leave in hand is about that wish.
+      this.released = observed.leaving === true && answer.drained === true;
       this.told = now;
       this.taken = observed;
       this.failures = 0;
