@@ -1,6 +1,7 @@
 import type { DesiredModel } from '@perch/contracts';
 import { EndpointService } from '@perch/endpoints';
 import { DrainService, FleetViewService, type ModelVariant, PlacementStore } from '@perch/fleet';
+import { WorkStore } from '@perch/platform/database';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FakeAgent, type FakeRouter, FleetWorld, operator, ruleSpec, transactions } from '../support/fleet.ts';
 import { gibibyte, needed, serverFacts } from '../support/placement.ts';
@@ -210,5 +211,31 @@ describe('memory', () => {
     await join('s1', { ...machine('x'), usage: { ramBytes: 3.5 * gibibyte, gpuBytes: {} } });
     await converge();
     expect((await world.endpoint('a')).status.message).toContain('s1: wants 1.0 GiB, 256 MiB free');
+  });
+});
+
+describe('a server that joins', () => {
+  it('takes over as much as pays, one deployment at a time, without a gap', async () => {
+    const first = await join('s1');
+    const names = Array.from({ length: 8 }, (_, at) => `e${at}`);
+    for (const name of names) await world.apply(ruleSpec(name, `nlp/${name}`, quick));
+    for (const name of names) await world.versions.put(`nlp/${name}`);
+    await converge();
+    const second = await join('s2');
+    const counts: number[][] = [];
+    const served = () => names.every((name) => (router.table!.endpoints[name]?.targets[0]?.servers.length ?? 0) > 0);
+    for (let round = 0; round < 4; round += 1) {
+      for (const name of names) await world.get(WorkStore).enqueue(null, 'endpoint', name);
+      await world.settle();
+      const [row] = await world.database.query(`select count(*)::integer as moving from placements where yields`);
+      expect(row!['moving']).toBeLessThanOrEqual(1);
+      await converge();
+      expect(served()).toBe(true);
+      counts.push([first.models.length, second.models.length]);
+    }
+    expect(counts.at(-1)).toEqual([6, 2]);
+    expect(counts.at(-2)).toEqual([6, 2]);
+    const [row] = await world.database.query('select count(*)::integer as left from placements where yields');
+    expect(row!['left']).toBe(0);
   });
 });
