@@ -29,6 +29,16 @@ describe('container files', () => {
   });
 });
 
+describe('the image of Triton and agent in one', () => {
+  it('makes the agent the parent, unprivileged, with settings that it knows', () => {
+    const text = read('deploy/containers/supervised.Containerfile');
+    expect(text).toContain('ENTRYPOINT ["node", "apps/agent/dist/main.js", "--supervise", "--", "tritonserver"]');
+    expect(text.indexOf('USER 1000')).toBeGreaterThan(text.lastIndexOf('RUN '));
+    const known = settingsOf('agent');
+    expect((text.match(/PERCH_[A-Z0-9_]+/g) ?? []).filter((name) => !known.has(name))).toEqual([]);
+  });
+});
+
 describe('compose.yaml', () => {
   const compose = parse(read('deploy/compose.yaml'));
   const services: [string, Record<string, never>][] = Object.entries(compose.services);
