@@ -8,6 +8,9 @@ describe('a specification from flags', () => {
   it.each([
     [{ model: 'nlp/m' }, { model: { project: 'nlp', name: 'm' } }],
     [{ model: 'nlp/m@3' }, { model: { project: 'nlp', name: 'm', version: 3 } }],
+    [{ source: 'gpu-box/resnet50' }, { model: { project: 'external', name: 'resnet50', source: 'gpu-box/resnet50' } }],
+    [{ source: 'boxes/r', versions: '1,2', weight: ['1=9', '2=1'] },
+      { model: { project: 'external', name: 'r', source: 'boxes/r', maxVersions: 2, select: { versions: [1, 2] } }, traffic: { mode: 'weighted', weights: { 1: 9, 2: 1 } } }],
     [
       { model: 'nlp/m', tag: ['prod'], tagMatch: 'any', drafts: true, maxVersions: '2' },
       { model: { project: 'nlp', name: 'm', maxVersions: 2, select: { tags: ['prod'], tagMatch: 'any', published: false } } },
@@ -37,6 +40,8 @@ describe('a specification from flags', () => {
   it.each([
     [{}, '--model'],
     [{ maxVersions: '2' }, '--model'],
+    [{ model: 'nlp/m', source: 'box/m' }, '--model or --source'],
+    [{ source: 'box/m', versions: '1,x' }, '--versions'],
     [{ model: 'nlp/m@3', tag: ['x'] }, 'serves one version alone'],
     [{ model: 'nlp/m@latest' }, '--model'],
     [{ model: 'nlp/m', replicas: 'two' }, '--replicas'],
