@@ -15,6 +15,7 @@ import { EnrolController } from './internal-api/enrol.controller.ts';
 import { RouterController } from './internal-api/router.controller.ts';
 import { ServerController } from './internal-api/server.controller.ts';
 import { AutoUpdateLoop } from './loops/auto-update.loop.ts';
+import { CensusLoop } from './loops/census.loop.ts';
 import { ExternalApply } from './loops/external.apply.ts';
 import { ExternalLoop } from './loops/external.loop.ts';
 import { ExternalReconcile } from './loops/external.reconcile.ts';
@@ -46,6 +47,7 @@ export const endpointProviders: Provider[] = [
   ExternalTritons,
   PlacementLoop,
   RoutingTableLoop,
+  CensusLoop,
 ];
 
 /** `registry`: the very module that the program imports, so that there is one registry. */

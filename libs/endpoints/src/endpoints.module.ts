@@ -1,4 +1,5 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { CensusStore } from './census.store.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
 import { EndpointReconcile } from './endpoint.reconcile.ts';
@@ -18,6 +19,7 @@ import { WantedObserve } from './wanted.observe.ts';
 import { WhyService } from './why.service.ts';
 
 const parts = [
+  CensusStore,
   DeploymentStore,
   EndpointApply,
   EndpointChangeService,

@@ -1,3 +1,4 @@
+export { type Census, CensusStore } from './census.store.ts';
 export { EndpointReconcile } from './endpoint.reconcile.ts';
 export { type ApplyOptions, EndpointService } from './endpoint.service.ts';
 export { EndpointDetailService } from './endpoint-detail.service.ts';
