@@ -1,6 +1,7 @@
 import type { EngineSpec, Signature } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
-import { type ConfigLayer, type ConfigLayers, resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
+import type { ConfigLayer, ConfigLayers } from './config-layers.plan.ts';
+import { resolveDeployment, resolveEngine, sourceDigest } from './engine.plan.ts';
 import { planLayout } from './layout.plan.ts';
 import { GraphFault } from './layout-fault.ts';
 import { parseSpec } from './spec.plan.ts';

@@ -13,6 +13,7 @@ import {
 } from '@perch/contracts';
 import type { ModelVariant, Requirements } from '@perch/fleet';
 import { backendOf } from './artifact.plan.ts';
+import type { ConfigLayers } from './config-layers.plan.ts';
 import { type Format, planFormats } from './format.plan.ts';
 import { type DeclaredGraph, graphFaults } from './graph.plan.ts';
 import { processingFiles } from './layout.plan.ts';
@@ -49,55 +50,7 @@ export interface HeldFiles {
   metadata?: Readonly<Record<string, string>>;
 }
 
-/** A configuration text and what it decides. */
-export interface ConfigLayer {
-  text: string;
-  sight: ConfigSight;
-}
-
-/** Texts around our settings: what is `over` wins over them, they win over what is `under`. */
-export interface ConfigLayers {
-  over: ConfigLayer | null;
-  under: ConfigLayer | null;
-}
-
 const noTexts: ConfigLayers = { over: null, under: null };
-
-/** Settings that say nothing which a text could say as well. */
-const besideTexts = new Set(['platform', 'formatPriority', 'config', 'folder', 'tensorrt', 'memoryBytes']);
-
-/** Whether the endpoint gives settings that a text could say as well. */
-export const hasSettings = (engine: EngineSpec): boolean =>
-  Object.entries(engine).some(([key, value]) => value !== undefined && !besideTexts.has(key));
-
-/**
- * The user's text wins over the settings, and these over the version's own text. A version's text alone, without settings
- * of the endpoint, is taken as it stands. Throws `LayoutFault` for a `version_policy` that nobody translated.
- */
-export function configLayers(
-  { model, engine }: Pick<EndpointSpec, 'model' | 'engine'>,
-  user: ConfigLayer | null,
-  own: ConfigLayer | null,
-): ConfigLayers {
-  if (!own) return { over: user, under: null };
-  const bare = withoutPolicy(model, own);
-  return user || hasSettings(engine) ? { over: user, under: bare } : { over: bare, under: null };
-}
-
-/** A server holds each version as a model of its own, so which versions serve is the endpoint's to say; it must have said it. */
-function withoutPolicy(model: EndpointSpec['model'], own: ConfigLayer): ConfigLayer {
-  const { versionPolicy: policy, withoutPolicy: text } = own.sight;
-  if (!policy || text === undefined) return own;
-  const translated = policy.kind === 'latest' && policy.count <= 1;
-  if (!translated && model.maxVersions === undefined && model.version === undefined)
-    throw new LayoutFault(
-      `config.pbtxt of the version has version_policy ${policyWords(policy)}: say how many versions are served with model.maxVersions (or one with model.version)`,
-    );
-  return { ...own, text };
-}
-
-const policyWords = ({ kind, count, versions }: NonNullable<ConfigSight['versionPolicy']>): string =>
-  kind === 'latest' ? `latest ${count}` : kind === 'all' ? 'all' : `specific ${versions.join(', ')}`;
 
 /**
  * Tensors to declare. Given ones are taken as they stand. Otherwise they come from the graph: whole shapes without

@@ -1,6 +1,7 @@
 import type { EngineSpec, FileFacts, Signature } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
-import { type ConfigLayer, configLayers, resolveDeployment, resolveVariants, sourceDigest } from './engine.plan.ts';
+import { type ConfigLayer, configLayers } from './config-layers.plan.ts';
+import { resolveDeployment, resolveVariants, sourceDigest } from './engine.plan.ts';
 import { GraphFault, LayoutFault } from './layout-fault.ts';
 import { parseSpec } from './spec.plan.ts';
 import type { ConfigSight } from './version.source.ts';
@@ -101,6 +102,8 @@ describe('texts around the settings', () => {
     ["a version's text alone is taken as it stands", {}, null, own, ['own', null]],
     ['settings of the endpoint win over it', { maxBatchSize: 4 }, null, own, [null, 'own']],
     ['so does the text of the endpoint', {}, user, own, ['user', 'own']],
+    ['a platform that it contradicts', { platform: 'python' }, null, own, [null, 'own']],
+    ['a platform that it agrees with', { platform: 'onnxruntime_onnx' }, null, own, ['own', null]],
     ["the endpoint's text alone", {}, user, null, ['user', null]],
     ['where it runs is no setting that a text could say', { memoryBytes: 5, formatPriority: ['onnxruntime_onnx'] }, null, own, ['own', null]],
   ])('%s', (_what, engine, over, under, wanted) => {

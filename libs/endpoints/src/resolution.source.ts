@@ -10,14 +10,8 @@ import {
   plainUses,
 } from '@perch/contracts';
 import type { ModelVariant } from '@perch/fleet';
-import {
-  type ConfigLayer,
-  configLayers,
-  type HeldFiles,
-  hasSettings,
-  type Resolved,
-  resolveDeployment,
-} from './engine.plan.ts';
+import { type ConfigLayer, configLayers, hasSettings } from './config-layers.plan.ts';
+import { type HeldFiles, type Resolved, resolveDeployment } from './engine.plan.ts';
 import { type Part, partsOf, planEnsemble, versionFoldersOf } from './ensemble.plan.ts';
 import type { Origin } from './export.plan.ts';
 import { isTritonFolder, LayoutFault, ownConfigFile, processingFiles } from './layout.plan.ts';
