@@ -63,7 +63,6 @@ describe.skipIf(missingReason('triton'))('ensembles on the real Triton', () => {
       { 'a/config.pbtxt': ensembleConfig('a', ['b']), 'b/config.pbtxt': ensembleConfig('b', ['a']) },
       'in a circle: a -> b -> a',
     ],
-    ['a text nobody can read', { 'e/config.pbtxt': 'platform: ensemble' }, 'e/config.pbtxt of the version'],
   ])('%s fails the deployment with words that say so', async (_name, texts, words) => {
     const model = `bad-${words.length}`;
     const files = Object.fromEntries(
