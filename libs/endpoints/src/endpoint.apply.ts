@@ -38,13 +38,17 @@ export class EndpointApply {
     await capacity.noteFailures(tx, failures);
     const touched = [...place, ...leave, ...yields].map(({ server }) => server);
     await capacity.recount(tx, [...new Set(touched)].sort());
-    for (const server of [...new Set(place.map(({ server }) => server))].sort())
-      await this.workStore.enqueue(tx, work.server, server);
+    await this.workStore.enqueueAll(tx, work.server, [...new Set(place.map(({ server }) => server))]);
+  }
+
+  /** Models must be known before anything is placed; this waits for nobody, so it comes before the pool is locked. */
+  async describe(tx: Tx, { create }: Pick<EndpointPlan, 'create'>): Promise<void> {
+    for (const { body } of create)
+      for (const variant of body?.variants ?? []) await this.stores.fleet.placements.describeVariant(tx, variant);
   }
 
   private async createDeployments(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
     for (const wish of plan.create) {
-      for (const variant of wish.body?.variants ?? []) await this.stores.fleet.placements.describeVariant(tx, variant);
       await this.stores.deployments.insert(tx, {
         id: wish.id,
         endpoint: row.name,

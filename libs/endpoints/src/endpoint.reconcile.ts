@@ -80,6 +80,7 @@ export class EndpointReconcile {
   ): Promise<{ world: EndpointWorld; plan: EndpointPlan }> {
     const world = await this.world(tx, row, sight);
     const draft = planEndpoint(world, randomUUID);
+    await this.applier.describe(tx, draft);
     const { place, short } = draft.places;
     if (row.spec === null || place.length + short.size === 0) return { world, plan: draft };
     const { capacity } = this.stores.fleet;
