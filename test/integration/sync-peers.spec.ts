@@ -8,7 +8,7 @@ import { scaleModel } from '../support/onnx.ts';
 import { Program } from '../support/stack.ts';
 import { engineServer, type ModelServer } from './sync-stand.ts';
 
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 30_000, interval: 50 });
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 50_000, interval: 50 });
 
 /** Two agents with a model server each, behind the real control plane. */
 describe('agents that let their neighbours read their caches', () => {
@@ -71,7 +71,7 @@ describe('agents that let their neighbours read their caches', () => {
     await until(async () => expect(await served('second')).toEqual(['ready']));
     expect(await blobsOf('second')).toEqual([sha256]);
     expect(await readFile(join(folder, 'second/data/cache/blobs', sha256))).toEqual(Buffer.from(bytes));
-  });
+  }, 120_000);
 
   it('lets nobody read without a signature, and keeps to itself by default', async () => {
     const { body } = await plane.call('GET', '/api/v1/servers');
