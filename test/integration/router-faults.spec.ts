@@ -150,7 +150,9 @@ describe('what a request survives', () => {
     try {
       await own.publish({ servers: { a: a.at, b: b.at }, endpoints: { e: both() } });
       const answers = await Promise.all(
-        Array.from({ length: 100 }, () => own.post('/v2/models/e/infer', { inputs: [] })),
+        Array.from({ length: 100 }, () =>
+          own.post('/v2/models/e/infer', { inputs: [] }, { 'x-request-timeout-ms': '3000' }),
+        ),
       );
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
       expect(a.asked.length + b.asked.length).toBeLessThanOrEqual(150);

@@ -101,9 +101,12 @@ describe('the router while things change and fail', () => {
   });
 
   it('loses no request when more are in hand at a server that dies than may be tried again at once', async () => {
-    await stand.publish({ servers: servers(), endpoints: { scale: route([scaleTarget(1, ['a', 'b'])]) } });
+    await stand.publish({
+      servers: servers(),
+      endpoints: { scale: route([scaleTarget(1, ['a', 'b'])], { timeoutMs: 60_000 }) },
+    });
     process.kill(first.pid, 'SIGSTOP');
-    const answers = Promise.all(Array.from({ length: 240 }, serve));
+    const answers = Promise.all(Array.from({ length: 180 }, serve));
     await until(async () => inFlightOf(await metrics()) >= 60, 'requests at the server that says nothing');
     await first.stop('SIGKILL');
     try {

@@ -13,6 +13,8 @@ type Attempt<T> = (upstream: Upstream, options: CallOptions) => Promise<T>;
 const maxWaiting = 1_000;
 /** So that one endpoint that is out for long leaves seats to the others. */
 const maxWaitingEach = 750;
+/** Three windows of the budget: so often what was spent is given back. */
+const budgetPatienceMs = 31_000;
 const notReady = (endpoint: string) =>
   new AppError('unavailable', `no server of ${endpoint} is ready`, { retryAfterMs: 1_000 });
 
@@ -84,7 +86,7 @@ export class Dispatch {
         this.ended(upstream, 'fine');
         return reply;
       } catch (error) {
-        this.failed(call, upstream, error);
+        await this.failed(call, upstream, error);
         now = performance.now();
       }
     }
@@ -116,17 +118,33 @@ export class Dispatch {
     call.tried = undefined;
   }
 
-  private failed(call: Call, upstream: Upstream, error: unknown): void {
+  private async failed(call: Call, upstream: Upstream, error: unknown): Promise<void> {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
     const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened });
     this.ended(upstream, verdict.server);
-    const again = verdict.retry === 'free' || (verdict.retry === 'budgeted' && this.budget.take(performance.now()));
-    if (!again) throw verdict.error;
+    if (verdict.retry === 'no') throw verdict.error;
+    if (verdict.retry === 'budgeted') await this.retryTurn(call, verdict.error);
     this.retries += 1;
     call.arm.stats.retries += 1;
     call.tried ??= new Set();
     call.tried.add(upstream);
+  }
+
+  /**
+   * Resolves when the budget has room: a server that dies may take more requests with it than may be tried again at once.
+   * Throws `error` when there is none in time, and at once for a request that was lost before.
+   */
+  private async retryTurn(call: Call, error: AppError): Promise<void> {
+    const until = call.tried ? 0 : Math.min(call.deadlineAt, performance.now() + budgetPatienceMs);
+    while (!this.budget.take(performance.now())) {
+      if (call.exchange.cancelled || performance.now() >= until) throw error;
+      try {
+        await this.waiting.wait(call.endpoint);
+      } catch {
+        throw error; // too many wait already
+      }
+    }
   }
 
   private ended(upstream: Upstream, verdict: ServerVerdict): void {
