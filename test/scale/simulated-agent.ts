@@ -10,6 +10,16 @@ import { ReportLoop } from '../../apps/agent/src/report.loop.ts';
 import { SessionService } from '../../apps/agent/src/session.service.ts';
 import { SimulatedTriton, type TritonHabits } from './simulated-triton.ts';
 
+/** Enough room that memory decides nothing, and known, so that it is counted all the same. */
+const facts = {
+  supervised: false,
+  backends: ['onnxruntime'],
+  tensorrt: null,
+  onnxruntime: null,
+  gpus: [],
+  ramBytes: 2 ** 40,
+};
+
 export interface AgentSettings {
   name: string;
   controlUrl: string;
@@ -77,6 +87,8 @@ export class SimulatedAgent {
       triton,
       models,
       disk: { freeBytes: 2 ** 40, cacheBytes: 0 },
+      facts: { ...facts, host: this.name },
+      usage: { ramBytes: 2 ** 30, gpuBytes: {} },
     };
   }
 }

@@ -136,6 +136,7 @@ const seen = (state: ObservedState, since: string): ObservedModel => ({
         inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, 4] }],
         outputs: [{ name: 'y', datatype: 'FP32', shape: [-1, 2] }],
         maxBatchSize: 32,
+        memory: { ramBytes: 2 ** 20, gpuBytes: {} },
       }
     : {}),
 });
