@@ -84,7 +84,10 @@ export class Supervisor {
 
   /** Processes of the server that the kernel killed for memory in this life; null: not known. */
   get memoryKills(): number | null {
-    return this.life?.oom.read().own ?? null;
+    const { life } = this;
+    // A command that moves itself into another cgroup may have done so since the last look.
+    if (life?.pid !== undefined && !life.over) life.oom.follow(life.pid);
+    return life?.oom.read().own ?? null;
   }
 
   /** Its end, if it ended after `sinceMs`. One that is under way is waited for. */
