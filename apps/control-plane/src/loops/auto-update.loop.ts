@@ -5,8 +5,8 @@ import { LoopRunner } from '@perch/platform/database';
 import { modelWork } from '@perch/registry';
 
 /** So many endpoints are looked at each time without being asked: two a second, however many there are. */
-const resyncMs = 30_000;
-const resyncAtOnce = 60;
+const resyncMs = 5_000;
+const resyncAtOnce = 10;
 
 /** Model and pool changes wake the endpoints concerned; each endpoint follows its rule, its servers and its routers. */
 @Injectable()
