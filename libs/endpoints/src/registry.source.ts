@@ -5,10 +5,15 @@ import type { ServableVersion, VersionSource } from './version.source.ts';
 
 /** A configuration text is small; anything larger is a mistake, and must not be read into memory. */
 const maxTextBytes = 262_144;
+/** Lists of files that are remembered: some tens of megabytes at most. */
+const mostVersions = 2_000;
+const mostFiles = 50;
 
 /** The registry of this program. */
 @Injectable()
 export class RegistrySource implements VersionSource {
+  private readonly files = new Map<string, ManifestFile[]>();
+
   constructor(private readonly registry: RegistryService) {}
 
   async versionsOf(project: string, model: string): Promise<ServableVersion[]> {
@@ -19,8 +24,16 @@ export class RegistrySource implements VersionSource {
     return this.registry.modelsUsing(model);
   }
 
+  /** Read once: files of a version never change after it is complete, and only such versions are served. */
   async filesOf(versionId: string): Promise<ManifestFile[]> {
-    return this.registry.filesOf(versionId);
+    const known = this.files.get(versionId);
+    if (known) return known;
+    const files = await this.registry.filesOf(versionId);
+    if (files.length > 0 && files.length <= mostFiles) {
+      if (this.files.size >= mostVersions) this.files.clear();
+      this.files.set(versionId, files);
+    }
+    return files;
   }
 
   async urlsOf(hashes: readonly string[]): Promise<Map<string, string>> {

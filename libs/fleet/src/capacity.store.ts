@@ -111,17 +111,19 @@ export class CapacityStore {
     );
   }
 
-  /** What was measured last is what counts, for every server with that device. */
-  async learn(tx: Tx, device: string, measured: readonly ({ name: string } & Memory)[]): Promise<void> {
-    if (measured.length === 0) return;
-    await tx.query(
+  /** What was measured last is what counts, for every server with that device. False: all of it was known. */
+  async learn(tx: Tx, device: string, measured: readonly ({ name: string } & Memory)[]): Promise<boolean> {
+    if (measured.length === 0) return false;
+    const learned: unknown[] = await tx.query(
       `insert into model_memory (digest, device, ram_bytes, gpu_bytes)
        select distinct on (t.digest) t.digest, $1, r."ramBytes", r."gpuBytes"
        from jsonb_to_recordset($2) as r(name text, "ramBytes" bigint, "gpuBytes" bigint) join triton_models t on t.name = r.name
        on conflict (digest, device) do update set ram_bytes = excluded.ram_bytes, gpu_bytes = excluded.gpu_bytes,
-         measured_at = now()`,
+         measured_at = now()
+       where (model_memory.ram_bytes, model_memory.gpu_bytes) <> (excluded.ram_bytes, excluded.gpu_bytes) returning digest`,
       [device, JSON.stringify(measured)],
     );
+    return learned.length > 0;
   }
 
   async noteFailures(tx: Tx, failures: readonly { server: string; tritonModel: string; reason: string }[]) {

@@ -81,7 +81,7 @@ export class ServerService {
 
   private async learn(tx: Tx, id: string, { facts }: ObservedServer, measured: ObservedChange['measured']) {
     if (measured.length === 0) return;
-    await this.stores.capacity.learn(tx, deviceOf(facts), measured);
+    if (!(await this.stores.capacity.learn(tx, deviceOf(facts), measured))) return;
     await this.stores.capacity.recount(tx, [id]);
     // Its document need not ask for a measurement any more.
     await this.workStore.enqueue(tx, work.server, id);

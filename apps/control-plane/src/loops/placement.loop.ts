@@ -1,13 +1,17 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DesiredReconcile, ServerService, SweepReconcile, theOnlyKey, work } from '@perch/fleet';
+import { pause } from '@perch/platform';
 import { LoopRunner } from '@perch/platform/database';
 
 const resyncMs = 60_000;
 const sweepMs = 2_000;
+const coalesceMs = 150;
 
 /** What each server should hold follows the placements; servers that went quiet are noticed. */
 @Injectable()
 export class PlacementLoop implements OnModuleInit {
+  private readonly publishedAt = new Map<string, number>();
+
   constructor(
     private readonly runner: LoopRunner,
     private readonly desired: DesiredReconcile,
@@ -18,11 +22,15 @@ export class PlacementLoop implements OnModuleInit {
   onModuleInit(): void {
     this.runner.register({
       kind: work.server,
-      reconcile: async (id) => {
+      reconcile: async (id, signal) => {
+        // The first change goes out at once; those that follow it closely go out together.
+        await pause((this.publishedAt.get(id) ?? 0) + coalesceMs - Date.now(), signal);
+        this.publishedAt.set(id, Date.now());
         await this.desired.publishDesired(id);
         return { again: 'on-change' };
       },
       resync: { everyMs: resyncMs, keys: () => this.servers.ids() },
+      concurrency: 12,
     });
     this.runner.register({
       kind: work.sweep,
