@@ -73,6 +73,32 @@ describe('the router’s HTTP server', () => {
   });
   afterAll(() => server.close(0));
 
+  it('goes on taking and answering connections for a moment after the word to stop, telling each to close', async () => {
+    const stopping = new HttpServer({ application: echo, stopDelayMs: 2_000 });
+    const at = await stopping.listen(0, '127.0.0.1');
+    const dial = () => {
+      const wire = new Wire(at);
+      wires.push(wire);
+      return wire;
+    };
+    const get = 'GET /a HTTP/1.1\r\nHost: x\r\n\r\n';
+    const kept = dial();
+    kept.socket.write(get);
+    await until(() => kept.statuses.length === 1);
+    const closed = stopping.close(5_000);
+    const fresh = dial();
+    fresh.socket.write(get);
+    kept.socket.write(get);
+    await until(() => fresh.ended && kept.ended);
+    expect(fresh.statuses).toEqual([200]);
+    expect(kept.statuses).toEqual([200, 200]);
+    for (const { got } of [fresh, kept]) expect(got).toContain('connection: close');
+    await closed;
+    const late = dial();
+    await until(() => late.ended);
+    expect(late.got).toBe('');
+  });
+
   it('answers requests sent ahead in their order, a thousand of them', async () => {
     const wire = open();
     const one = (i: number) => `POST /n${i} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n${i % 10}`;

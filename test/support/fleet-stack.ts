@@ -227,6 +227,7 @@ export class FleetStack implements AdminTarget {
       PERCH_NAME: name,
       // Both ways to a model server are in use where there are two routers.
       PERCH_TRITON_TRANSPORT: place % 2 === 0 ? 'http' : 'grpc',
+      PERCH_STOP_DELAY_MS: '1000',
       ...options.router,
     });
     this.routers.push(router);

@@ -29,7 +29,7 @@ export class Program {
     const main = join(root, 'apps', this.app, 'dist/main.js');
     if (!existsSync(main)) throw new Error(`${main} is missing: run \`npm run build\` first`);
     const child = spawn(process.execPath, [main, ...this.args], {
-      env: { PATH: process.env['PATH'], PERCH_LOG_LEVEL: 'info', ...this.env },
+      env: { PATH: process.env['PATH'], PERCH_LOG_LEVEL: 'info', PERCH_STOP_DELAY_MS: '0', ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;

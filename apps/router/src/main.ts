@@ -15,5 +15,5 @@ runProgram('router', async () => {
     await primary.start();
     app = primary;
   } else app = await startAlone(config, logger);
-  return { app, logger };
+  return { app, logger, graceMs: 30_000 + config.stopDelayMs };
 });

@@ -17,6 +17,7 @@ const settings = z.object({
     .default(1),
   PERCH_TRITON_TRANSPORT: z.enum(['http', 'grpc']).default('http'),
   PERCH_NAME: z.string().min(1).max(128).optional(),
+  PERCH_STOP_DELAY_MS: z.coerce.number().int().min(0).max(600_000).default(1_000),
 });
 
 export interface RouterConfig {
@@ -30,6 +31,8 @@ export interface RouterConfig {
   workers: number;
   transport: 'http' | 'grpc';
   name: string;
+  /** How long connections are still taken after SIGTERM; each is answered and told to close. */
+  stopDelayMs: number;
   tls: { certFile: string; keyFile: string } | undefined;
 }
 
@@ -46,6 +49,7 @@ export function readRouterConfig(env: Record<string, string | undefined> = proce
     workers: values.PERCH_WORKERS === 'auto' ? availableParallelism() : values.PERCH_WORKERS,
     transport: values.PERCH_TRITON_TRANSPORT,
     name: values.PERCH_NAME ?? hostname(),
+    stopDelayMs: values.PERCH_STOP_DELAY_MS,
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
   };
 }

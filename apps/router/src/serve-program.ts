@@ -21,7 +21,11 @@ export async function startServing(parts: ServeParts): Promise<{ app: NestFastif
   const { config, logger, serving, control, collect } = parts;
   const paths = new NestPaths();
   const tls = config.tls && { cert: readFileSync(config.tls.certFile), key: readFileSync(config.tls.keyFile) };
-  const server = new HttpServer({ application: serving.application(paths), ...(tls ? { tls } : {}) });
+  const server = new HttpServer({
+    application: serving.application(paths),
+    stopDelayMs: config.stopDelayMs,
+    ...(tls ? { tls } : {}),
+  });
   const health = new Health();
   health.add('table', () => (serving.tables.current ? undefined : 'no routing table yet'));
   health.add('stopping', () => (server.stopping ? 'stopping' : undefined));

@@ -124,7 +124,7 @@ export class RouterPrimary implements Stoppable {
   private stopWorker(worker: Worker): Promise<void> {
     return new Promise((resolve) => {
       if (worker.isDead()) return resolve();
-      const limit = setTimeout(() => worker.process.kill('SIGKILL'), stopLimitMs);
+      const limit = setTimeout(() => worker.process.kill('SIGKILL'), stopLimitMs + this.config.stopDelayMs);
       worker.once('exit', () => {
         clearTimeout(limit);
         resolve();

@@ -12,6 +12,8 @@ export interface HttpServerOptions {
   headMs?: number;
   bodyMs?: number;
   maxConnections?: number;
+  /** From the word to stop on, connections are still taken for so long; each is answered and told to close. Default 0. */
+  stopDelayMs?: number;
 }
 
 const sweepEveryMs = 1_000;
@@ -27,6 +29,7 @@ const stoppingIdleMs = 1_000;
 export class HttpServer {
   readonly application: HttpApplication;
   stopping = false;
+  private stoppedAt = 0;
   private readonly options: Required<Omit<HttpServerOptions, 'application' | 'tls'>>;
   private readonly server: Server;
   private readonly connections = new Set<HttpConnection>();
@@ -34,7 +37,14 @@ export class HttpServer {
 
   constructor({ application, tls, ...limits }: HttpServerOptions) {
     this.application = application;
-    this.options = { idleMs: 75_000, headMs: 10_000, bodyMs: 30_000, maxConnections: 20_000, ...limits };
+    this.options = {
+      idleMs: 75_000,
+      headMs: 10_000,
+      bodyMs: 30_000,
+      maxConnections: 20_000,
+      stopDelayMs: 0,
+      ...limits,
+    };
     const accept = (socket: Socket) => this.accept(socket);
     const settings = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000, pauseOnConnect: !tls };
     this.server = tls
@@ -70,10 +80,16 @@ export class HttpServer {
     connection.open(socket);
   }
 
-  /** Takes no new connection, answers what is in hand, and closes; after `graceMs` whatever is left. */
+  /**
+   * Takes no new connection once whoever sends here had time to hear of it, answers what is in hand, and closes; after
+   * `graceMs` more whatever is left. Closing the listener resets connections that nobody has accepted yet, so the fewer
+   * come by then the better.
+   */
   async close(graceMs: number): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
+    this.stoppedAt = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, this.options.stopDelayMs));
     const deadline = performance.now() + graceMs;
     this.server.close();
     clearInterval(this.sweeper);
@@ -94,7 +110,10 @@ export class HttpServer {
       answer: Number.POSITIVE_INFINITY, // the request's own deadline ends it
       closing: closingMs,
     };
+    // A client that was silent before the stop began may be about to use its connection: it is given time, too.
+    const silentSince = ({ phase, since }: HttpConnection) =>
+      phase === 'idle' ? Math.max(since, this.stoppedAt) : since;
     for (const connection of this.connections)
-      if (now - connection.since > limits[connection.phase]) connection.destroy();
+      if (now - silentSince(connection) > limits[connection.phase]) connection.destroy();
   }
 }
