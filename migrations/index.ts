@@ -10,6 +10,7 @@ import { AddTruth1790000000530 } from './1790000000530-add-truth.ts';
 import { AddExternal1790000000540 } from './1790000000540-add-external.ts';
 import { AddFileFacts1790000000550 } from './1790000000550-add-file-facts.ts';
 import { AddScaleIndexes1790000000560 } from './1790000000560-add-scale-indexes.ts';
+import { FillSpecDefaults1790000000600 } from './1790000000600-fill-spec-defaults.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -25,4 +26,5 @@ export const migrations = [
   AddExternal1790000000540,
   AddFileFacts1790000000550,
   AddScaleIndexes1790000000560,
+  FillSpecDefaults1790000000600,
 ];
