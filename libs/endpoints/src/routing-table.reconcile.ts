@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Route } from '@perch/contracts';
 import { type Entry, planEntries, routingTableDocument } from '@perch/fleet';
-import { type CounterMetric, LOGGER, type Logger, Metrics, pause } from '@perch/platform';
+import { Coalescing, type CounterMetric, LOGGER, type Logger, Metrics, pause } from '@perch/platform';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { EndpointsStore } from './endpoints.store.ts';
 import { type ChangedRoute, keyEntries, planRoutes, type RouteChanges, serverEntries } from './routing-table.plan.ts';
@@ -9,11 +9,13 @@ import { KEYS, type KeySource } from './version.source.ts';
 
 /** Changes that come so close together make one table. */
 const coalesceMs = 50;
+/** While changes never end: each table costs every router a patch and an acknowledgement. */
+const mostCoalesceMs = 400;
 
 /** Publishes the routing table when it changed. Cost: the changed routes, plus one digest an endpoint. */
 @Injectable()
 export class RoutingTableReconcile {
-  private lastPublished = 0;
+  private readonly coalescing = new Coalescing(coalesceMs, mostCoalesceMs);
   private readonly published: CounterMetric<'outcome'>;
 
   constructor(
@@ -30,10 +32,10 @@ export class RoutingTableReconcile {
 
   /** The revision it published, or null when nothing changed. */
   async publish(signal?: AbortSignal): Promise<number | null> {
-    await pause(this.lastPublished + coalesceMs - Date.now(), signal);
+    await pause(this.coalescing.waitMs(routingTableDocument, performance.now()), signal);
     const revision = await this.transactions.run((tx) => this.publishIn(tx));
     this.published.add({ outcome: revision === null ? 'unchanged' : 'published' });
-    if (revision !== null) this.lastPublished = Date.now();
+    if (revision !== null) this.coalescing.note(routingTableDocument, performance.now());
     return revision;
   }
 

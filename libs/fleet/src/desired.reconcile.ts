@@ -32,7 +32,7 @@ export class DesiredReconcile {
       const names = new Set(held.map(({ name }) => name));
       const gone = [...released].filter((name) => !names.has(name));
       await this.store.dropReleased(tx, serverId, gone);
-      if (changes.length > 0) await this.stores.capacity.recount(tx, [serverId]);
+      if (gone.length > 0) await this.stores.capacity.recount(tx, [serverId]);
     });
   }
 

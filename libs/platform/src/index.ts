@@ -1,3 +1,4 @@
+export { Coalescing } from './coalesce.ts';
 export {
   booleanSetting,
   commonSettings,

@@ -1,16 +1,15 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DesiredReconcile, ServerService, SweepReconcile, theOnlyKey, work } from '@perch/fleet';
-import { pause } from '@perch/platform';
+import { Coalescing, pause } from '@perch/platform';
 import { LoopRunner } from '@perch/platform/database';
 
 const resyncMs = 60_000;
 const sweepMs = 2_000;
-const coalesceMs = 150;
 
 /** What each server should hold follows the placements; servers that went quiet are noticed. */
 @Injectable()
 export class PlacementLoop implements OnModuleInit {
-  private readonly publishedAt = new Map<string, number>();
+  private readonly coalescing = new Coalescing(50, 800);
 
   constructor(
     private readonly runner: LoopRunner,
@@ -24,9 +23,9 @@ export class PlacementLoop implements OnModuleInit {
       kind: work.server,
       reconcile: async (id, signal) => {
         // The first change goes out at once; those that follow it closely go out together.
-        await pause((this.publishedAt.get(id) ?? 0) + coalesceMs - Date.now(), signal);
-        this.publishedAt.set(id, Date.now());
+        await pause(this.coalescing.waitMs(id, performance.now()), signal);
         await this.desired.publishDesired(id);
+        this.coalescing.note(id, performance.now());
         return { again: 'on-change' };
       },
       resync: { everyMs: resyncMs, keys: () => this.servers.ids() },
