@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { type HeldModel, heldBody, heldDigest } from './desired.plan.ts';
-import { type Entry, entryOf, planEntries } from './document.plan.ts';
-import { serverDocument } from './document.store.ts';
+import { type Entry, entryOf, planEntries } from './documents/document.plan.ts';
+import { serverDocument } from './documents/document.store.ts';
 import { FleetStore } from './fleet.store.ts';
-import { HeldStore } from './held.store.ts';
+import { HeldStore } from './placement/held.store.ts';
 
 const section = 'models';
 
@@ -31,8 +31,9 @@ export class DesiredReconcile {
         await this.stores.documents.publish(tx, id, await this.withBodies(tx, changes, held));
       const names = new Set(held.map(({ name }) => name));
       const gone = [...released].filter((name) => !names.has(name));
+      if (gone.length === 0) return;
       await this.store.dropReleased(tx, serverId, gone);
-      if (gone.length > 0) await this.stores.capacity.recount(tx, [serverId]);
+      await this.stores.capacity.recount(tx, [serverId]);
     });
   }
 

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { AppError, canonicalJson, type ObservedReport, type ObservedServer, type Server } from '@perch/contracts';
 import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
-import { type AnswerText, composeAnswer } from './document.answer.ts';
-import type { Follower } from './document.plan.ts';
-import { DocumentSource } from './document.source.ts';
-import { serverDocument } from './document.store.ts';
+import { type AnswerText, composeAnswer } from './documents/document.answer.ts';
+import type { Follower } from './documents/document.plan.ts';
+import { DocumentSource } from './documents/document.source.ts';
+import { serverDocument } from './documents/document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { FleetStore } from './fleet.store.ts';
-import { deviceOf } from './memory.plan.ts';
 import { type ObservedChange, planObserved, readTold, type Told } from './observed.plan.ts';
+import { deviceOf } from './placement/memory.plan.ts';
 import type { Beaten } from './server.store.ts';
 import { hashToken } from './token.ts';
 import { theOnlyKey, work } from './work.ts';
@@ -57,8 +57,7 @@ export class ServerService {
   /** Takes the state, or what changed in it; a change of a state that we do not hold is left for the whole one. */
   private async take(tx: Tx, id: string, report: ObservedReport, { base, observed, gone }: Told): Promise<Beaten> {
     const { servers } = this.stores;
-    await servers.lock(tx, id);
-    const before = await servers.beat(tx, id);
+    const before = await servers.beat(tx, id); // holds the row until the end
     if (base !== null && (before.observed_hash !== base || before.boot_id !== report.bootId)) {
       await this.follow(tx, id, before, report);
       return before;
