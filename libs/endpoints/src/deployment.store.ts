@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type DeploymentState, digestOf, type Route } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import type { DeploymentBody } from './engine.plan.ts';
+import type { DeploymentBody } from './resolve/engine.plan.ts';
 
 export interface DeploymentRow {
   id: string;

@@ -4,7 +4,7 @@ import { work } from '@perch/fleet';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
-import { nameConflict, namesToLock, splitVersionLabel } from './name.plan.ts';
+import { nameConflict, namesToLock, splitVersionLabel } from './resolve/name.plan.ts';
 import { diffSpecs } from './spec.diff.ts';
 import { initialStatus } from './status.plan.ts';
 

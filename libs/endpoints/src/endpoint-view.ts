@@ -2,7 +2,7 @@ import type { Deployment, Endpoint, Route } from '@perch/contracts';
 import type { Placement, PlacementSight } from '@perch/fleet';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { EndpointRow } from './endpoint.store.ts';
-import { serverWait } from './server-wait.decide.ts';
+import { serverWait } from './why/server-wait.decide.ts';
 
 /** What people see of an endpoint. */
 export function viewEndpoint(

@@ -3,7 +3,7 @@ import type { Placement, Presence } from '@perch/fleet';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EndpointWorld, type KnownDeployment, planEndpoint, type WantedVersion } from './endpoint.plan.ts';
-import { resolveDeployment, sourceDigest } from './engine.plan.ts';
+import { resolveDeployment, sourceDigest } from './resolve/engine.plan.ts';
 import { parseSpec } from './spec.plan.ts';
 
 const parse = (more: object = {}) =>

@@ -2,9 +2,9 @@ import type { DeploymentState, EndpointStatus, Route } from '@perch/contracts';
 import type { Pair, Placement } from '@perch/fleet';
 import { decideState, type StateDecision, servingPlacements } from './deployment.decide.ts';
 import { planDeployments } from './deployment.plan.ts';
-import type { DeploymentBody } from './engine.plan.ts';
 import { type Places, type PlacesWorld, planPlaces } from './places.plan.ts';
-import { buildRoute, type RoutableDeployment } from './route.plan.ts';
+import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { buildRoute, type RoutableDeployment } from './route/route.plan.ts';
 import { type DeploymentSight, decideStatus } from './status.plan.ts';
 
 /** A version the rule wants: deployable, or with the reason why it cannot be deployed. */

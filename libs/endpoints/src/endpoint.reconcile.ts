@@ -7,8 +7,8 @@ import { EndpointApply } from './endpoint.apply.ts';
 import { type EndpointPlan, type EndpointWorld, type KnownDeployment, planEndpoint } from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
+import { WantedObserve, type WantedSight } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
-import { WantedObserve, type WantedSight } from './wanted.observe.ts';
 
 /** A plan builds on what the one before it wrote; more passes than this mean that somebody else keeps writing too. */
 const passesAtOnce = 6;

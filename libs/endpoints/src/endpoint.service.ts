@@ -12,10 +12,10 @@ import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointChangeService, unknownEndpoint } from './endpoint-change.service.ts';
 import { viewEndpoint } from './endpoint-view.ts';
 import { EndpointsStore } from './endpoints.store.ts';
+import { CONFIG_TEXTS, type ConfigTexts } from './resolve/version.source.ts';
+import { WantedObserve } from './resolve/wanted.observe.ts';
 import { diffSpecs, effectOf } from './spec.diff.ts';
 import { parseSpec } from './spec.plan.ts';
-import { CONFIG_TEXTS, type ConfigTexts } from './version.source.ts';
-import { WantedObserve } from './wanted.observe.ts';
 
 export interface ApplyOptions {
   /** Only say what would change. */

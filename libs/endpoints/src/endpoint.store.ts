@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EndpointGeneration, EndpointSpec, EndpointStatus } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import type { NamedEndpoint } from './name.plan.ts';
+import type { NamedEndpoint } from './resolve/name.plan.ts';
 
 export interface EndpointRow {
   name: string;

@@ -11,12 +11,12 @@ import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
-import { ResolutionSource } from './resolution.source.ts';
+import { ResolutionSource } from './resolve/resolution.source.ts';
+import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
-import { RoutingTableReconcile } from './routing-table.reconcile.ts';
+import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
 import { VersionUsersService } from './version-users.service.ts';
-import { WantedObserve } from './wanted.observe.ts';
-import { WhyService } from './why.service.ts';
+import { WhyService } from './why/why.service.ts';
 
 const parts = [
   CensusStore,

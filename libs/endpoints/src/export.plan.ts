@@ -1,7 +1,7 @@
 import type { DesiredModel, ResolvedEngine } from '@perch/contracts';
 import type { ModelVariant } from '@perch/fleet';
-import { heldName } from './needs.plan.ts';
-import type { ConfigTexts } from './version.source.ts';
+import { heldName } from './resolve/needs.plan.ts';
+import type { ConfigTexts } from './resolve/version.source.ts';
 
 /** Where a Triton model came from, for who writes it out again. */
 export interface Origin {

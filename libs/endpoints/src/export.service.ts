@@ -11,17 +11,17 @@ import type { EndpointRow } from './endpoint.store.ts';
 import { unknownEndpoint } from './endpoint-change.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { planExport } from './export.plan.ts';
-import { LayoutFault } from './layout.plan.ts';
-import { type Resolution, ResolutionSource } from './resolution.source.ts';
-import type { Used } from './uses.plan.ts';
-import { selectVersions } from './version.plan.ts';
+import { LayoutFault } from './resolve/layout.plan.ts';
+import { type Resolution, ResolutionSource } from './resolve/resolution.source.ts';
+import type { Used } from './resolve/uses.plan.ts';
+import { selectVersions } from './resolve/version.plan.ts';
 import {
   CONFIG_TEXTS,
   type ConfigTexts,
   type ServableVersion,
   VERSIONS,
   type VersionSource,
-} from './version.source.ts';
+} from './resolve/version.source.ts';
 
 /** Tells what a Triton without Perch needs to serve one version of an endpoint. */
 @Injectable()

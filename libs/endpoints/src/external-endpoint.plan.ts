@@ -1,8 +1,8 @@
 import { type DesiredModel, digestOf, type EndpointSpec, type RouteTarget } from '@perch/contracts';
 import { type Holding, heldVersionKey, type NewPlacement, type Pair, type Placement } from '@perch/fleet';
 import type { WantedVersion } from './endpoint.plan.ts';
-import type { DeploymentBody } from './engine.plan.ts';
-import { selectVersions } from './version.plan.ts';
+import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { selectVersions } from './resolve/version.plan.ts';
 
 /** `gpu-box/resnet50`: the server of that name, else every server without an agent of the pool of that name. */
 export function splitSource(source: string): { scope: string; model: string } {

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ExternalStore, work } from '@perch/fleet';
 import { Transactions, WorkStore } from '@perch/platform/database';
 import { EndpointStore } from './endpoint.store.ts';
-import { VERSIONS, type VersionSource } from './version.source.ts';
+import { VERSIONS, type VersionSource } from './resolve/version.source.ts';
 
 /** Turns what happened to a model or a pool into looks at the endpoints concerned. */
 @Injectable()

@@ -7,14 +7,10 @@ export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.ser
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { ExportService } from './export.service.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
-export { changeLine, changeWords, consoleLines, type RecordedChange } from './log.decide.ts';
-export { environmentFile } from './named-file.plan.ts';
 export { RegistrySource } from './registry.source.ts';
-export { buildRoutingTable, routeFault, type TableSnapshot } from './routing-table.plan.ts';
-export { RoutingTableReconcile } from './routing-table.reconcile.ts';
-export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
-export { type ConfigFile, configFileFaults, configFiles } from './upload-check.plan.ts';
-export { defaultMaxVersions, selectVersions, type VersionFacts } from './version.plan.ts';
+export { environmentFile } from './resolve/named-file.plan.ts';
+export { type ConfigFile, configFileFaults, configFiles } from './resolve/upload-check.plan.ts';
+export { defaultMaxVersions, selectVersions, type VersionFacts } from './resolve/version.plan.ts';
 export {
   CONFIG_TEXTS,
   type ConfigSight,
@@ -25,6 +21,10 @@ export {
   type ServableVersion,
   VERSIONS,
   type VersionSource,
-} from './version.source.ts';
+} from './resolve/version.source.ts';
+export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
+export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
 export { VersionUsersService } from './version-users.service.ts';
-export { WhyService } from './why.service.ts';
+export { changeLine, changeWords, consoleLines, type RecordedChange } from './why/log.decide.ts';
+export { WhyService } from './why/why.service.ts';

@@ -11,8 +11,8 @@ import {
   type PlannedServer,
   planPlacement,
 } from '@perch/fleet';
-import type { DeploymentBody } from './engine.plan.ts';
 import { isHeld, planHeldPlaces } from './external-endpoint.plan.ts';
+import type { DeploymentBody } from './resolve/engine.plan.ts';
 
 /** What is looked at to say where an endpoint's deployments are to be. */
 export interface PlacesWorld {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { AppError, type ManifestFile } from '@perch/contracts';
 import { RegistryService } from '@perch/registry';
-import type { ServableVersion, VersionSource } from './version.source.ts';
+import type { ServableVersion, VersionSource } from './resolve/version.source.ts';
 
 /** A configuration text is small; anything larger is a mistake, and must not be read into memory. */
 const maxTextBytes = 262_144;

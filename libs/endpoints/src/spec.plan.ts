@@ -6,7 +6,7 @@ import {
   parseWith,
   sourceModelName,
 } from '@perch/contracts';
-import { engineContradictions } from './engine-settings.plan.ts';
+import { engineContradictions } from './resolve/engine-settings.plan.ts';
 
 /** One part of a spec that is understood and not built yet. */
 export interface UnavailablePart {

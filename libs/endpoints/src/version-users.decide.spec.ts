@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { VersionFacts } from './version.plan.ts';
+import type { VersionFacts } from './resolve/version.plan.ts';
 import { decideUsers, type FollowingEndpoint, type HoldingDeployment } from './version-users.decide.ts';
 
 const published = (...numbers: number[]): VersionFacts[] =>

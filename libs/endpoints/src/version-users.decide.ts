@@ -1,5 +1,5 @@
 import type { EndpointSpec } from '@perch/contracts';
-import { selectVersions, type VersionFacts } from './version.plan.ts';
+import { selectVersions, type VersionFacts } from './resolve/version.plan.ts';
 
 /** An endpoint that follows a model. */
 export interface FollowingEndpoint {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EndpointSpec } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import type { VersionFacts } from './version.plan.ts';
+import type { VersionFacts } from './resolve/version.plan.ts';
 import { decideUsers, type HoldingDeployment } from './version-users.decide.ts';
 
 /** The number that a Triton model's name carries; see `tritonModelName`. */

@@ -3,7 +3,7 @@ import type { Pool, Server, ServerDetail } from '@perch/contracts';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { DrainService } from './drain.service.ts';
 import { FleetStore } from './fleet.store.ts';
-import { describePool, roomView } from './pool.plan.ts';
+import { describePool, roomView } from './placement/pool.plan.ts';
 import { ServerService } from './server.service.ts';
 import { describeServerModel } from './server-model.plan.ts';
 import { ServerModelStore } from './server-model.store.ts';

@@ -1,21 +1,22 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { CapacityStore } from './capacity.store.ts';
 import { DesiredReconcile } from './desired.reconcile.ts';
-import { DocumentParts, DocumentSource } from './document.source.ts';
-import { DocumentStore } from './document.store.ts';
+import { DocumentParts, DocumentSource } from './documents/document.source.ts';
+import { DocumentStore } from './documents/document.store.ts';
 import { DrainService } from './drain.service.ts';
 import { EnrolmentService } from './enrolment.service.ts';
-import { ExternalService } from './external.service.ts';
-import { ExternalSource } from './external.source.ts';
-import { ExternalStore } from './external.store.ts';
+import { ExternalService } from './external/external.service.ts';
+import { ExternalSource } from './external/external.source.ts';
+import { ExternalStore } from './external/external.store.ts';
 import { FleetStore } from './fleet.store.ts';
 import { FleetViewService } from './fleet-view.service.ts';
-import { HeldStore } from './held.store.ts';
 import { Installation } from './installation.service.ts';
 import { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 import { PeerService } from './peer.service.ts';
 import { PeerStore } from './peer.store.ts';
-import { PlacementStore } from './placement.store.ts';
+import { CapacityStore } from './placement/capacity.store.ts';
+import { HeldStore } from './placement/held.store.ts';
+import { PlacementStore } from './placement/placement.store.ts';
+import { SightStore } from './placement/sight.store.ts';
 import { RouterService } from './router.service.ts';
 import { RouterStore } from './router.store.ts';
 import { RouterStatsService } from './router-stats.service.ts';
@@ -23,7 +24,6 @@ import { RouterStatsStore } from './router-stats.store.ts';
 import { ServerService } from './server.service.ts';
 import { ServerStore } from './server.store.ts';
 import { ServerModelStore } from './server-model.store.ts';
-import { SightStore } from './sight.store.ts';
 import { SweepReconcile } from './sweep.reconcile.ts';
 
 const parts = [

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { CapacityStore } from './capacity.store.ts';
-import { DocumentStore } from './document.store.ts';
-import { PlacementStore } from './placement.store.ts';
+import { DocumentStore } from './documents/document.store.ts';
+import { CapacityStore } from './placement/capacity.store.ts';
+import { PlacementStore } from './placement/placement.store.ts';
 import { RouterStore } from './router.store.ts';
 import { ServerStore } from './server.store.ts';
 

@@ -1,9 +1,8 @@
-export { CapacityStore, type PlaceableModels } from './capacity.store.ts';
 export { DesiredReconcile } from './desired.reconcile.ts';
-export { type AnswerText, readDesired, readTable } from './document.answer.ts';
-export { type Entry, entryOf, type Follower, planEntries } from './document.plan.ts';
-export { DocumentSource } from './document.source.ts';
-export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './document.store.ts';
+export { type AnswerText, readDesired, readTable } from './documents/document.answer.ts';
+export { type Entry, entryOf, type Follower, planEntries } from './documents/document.plan.ts';
+export { DocumentSource } from './documents/document.source.ts';
+export { DocumentStore, documentChannel, routingTableDocument, serverDocument } from './documents/document.store.ts';
 export { type DrainOptions, DrainService } from './drain.service.ts';
 export { EnrolmentService } from './enrolment.service.ts';
 export {
@@ -12,22 +11,23 @@ export {
   heldVersionKey,
   inlineLimitBytes,
   planExternal,
-} from './external.plan.ts';
-export { ExternalService } from './external.service.ts';
-export { type ExternalKnowledge, ExternalSource } from './external.source.ts';
-export { type ExternalRow, ExternalStore, type Holding } from './external.store.ts';
+} from './external/external.plan.ts';
+export { ExternalService } from './external/external.service.ts';
+export { type ExternalKnowledge, ExternalSource } from './external/external.source.ts';
+export { type ExternalRow, ExternalStore, type Holding } from './external/external.store.ts';
 export { FleetModule } from './fleet.module.ts';
 export { FleetStore } from './fleet.store.ts';
 export { fleetGarbage } from './fleet-garbage.ts';
 export { FleetViewService } from './fleet-view.service.ts';
 export { Installation, type InstallationState } from './installation.service.ts';
 export { JOIN_KEYS, type JoinGrant, type JoinKeySource } from './join-key.source.ts';
-export type { Memory } from './memory.plan.ts';
 export { defaultFleetOptions, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 export { PeerService } from './peer.service.ts';
-export { planPlacement } from './placement.plan.ts';
-export { type NewPlacement, type Pair, PlacementStore } from './placement.store.ts';
-export type { Placement } from './placement-row.ts';
+export { CapacityStore, type PlaceableModels } from './placement/capacity.store.ts';
+export type { Memory } from './placement/memory.plan.ts';
+export { planPlacement } from './placement/placement.plan.ts';
+export { type NewPlacement, type Pair, PlacementStore } from './placement/placement.store.ts';
+export type { Placement } from './placement/placement-row.ts';
 export {
   type CurrentPlacement,
   type ModelFacts,
@@ -35,13 +35,13 @@ export {
   type PlacementPlan,
   type PlannedDeployment,
   type PlannedServer,
-} from './placement-world.ts';
+} from './placement/placement-world.ts';
+export { type PlacementSight, type ServerSight, SightStore } from './placement/sight.store.ts';
+export { type ModelVariant, type NeededModel, neededName, type Requirements } from './placement/variant.ts';
 export { unloadObstacle } from './router.decide.ts';
 export { RouterService, routerLiveMs } from './router.service.ts';
 export { RouterStatsService } from './router-stats.service.ts';
 export { ServerService } from './server.service.ts';
 export { type Presence, ServerStore } from './server.store.ts';
-export { type PlacementSight, type ServerSight, SightStore } from './sight.store.ts';
 export { SweepReconcile } from './sweep.reconcile.ts';
-export { type ModelVariant, type NeededModel, neededName, type Requirements } from './variant.ts';
 export { theOnlyKey, work } from './work.ts';

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, systemActor } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx } from '@perch/platform/database';
-import { DocumentStore } from './document.store.ts';
+import { DocumentStore } from './documents/document.store.ts';
 
 export interface InstallationState {
   lineage: string;

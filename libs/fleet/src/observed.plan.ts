@@ -1,5 +1,5 @@
 import { canonicalJson, type ObservedModel, type ObservedReport, type ObservedServer } from '@perch/contracts';
-import { type Memory, measuredMemory } from './memory.plan.ts';
+import { type Memory, measuredMemory } from './placement/memory.plan.ts';
 
 type Known = { state: string; reason: string | null; since: string; memory?: ObservedModel['memory'] | null };
 

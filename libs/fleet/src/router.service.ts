@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, AppError, type Router, type RouterReport, tableSections } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
-import { type AnswerText, composeAnswer } from './document.answer.ts';
-import type { Follower } from './document.plan.ts';
-import { DocumentSource } from './document.source.ts';
-import { routingTableDocument } from './document.store.ts';
+import { type AnswerText, composeAnswer } from './documents/document.answer.ts';
+import type { Follower } from './documents/document.plan.ts';
+import { DocumentSource } from './documents/document.source.ts';
+import { routingTableDocument } from './documents/document.store.ts';
 import { FleetStore } from './fleet.store.ts';
 import { hashToken } from './token.ts';
 import { work } from './work.ts';

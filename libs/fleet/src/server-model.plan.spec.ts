@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { gibibyte, plannedServer, serverFacts } from '../../../test/support/placement.ts';
-import { describePool } from './pool.plan.ts';
+import { describePool } from './placement/pool.plan.ts';
 import { describeServerModel, type ModelSight } from './server-model.plan.ts';
 
 const sight = (more: Partial<ModelSight> = {}): ModelSight => ({

@@ -1,6 +1,6 @@
 import type { ObservedState, ServerModel } from '@perch/contracts';
-import type { Memory } from './memory.plan.ts';
-import type { PlacementState } from './placement-row.ts';
+import type { Memory } from './placement/memory.plan.ts';
+import type { PlacementState } from './placement/placement-row.ts';
 
 /** All that is known of one name on one server. */
 export interface ModelSight {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Tx } from '@perch/platform/database';
-import { serverDocument } from './document.store.ts';
-import type { Memory } from './memory.plan.ts';
+import { serverDocument } from './documents/document.store.ts';
+import type { Memory } from './placement/memory.plan.ts';
 import type { ModelSight } from './server-model.plan.ts';
 
 interface DesiredRow {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ExternalMode, ObservedModel, ObservedServer, ServerFacts, ServerUsage } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import { deviceOf } from './memory.plan.ts';
+import { deviceOf } from './placement/memory.plan.ts';
 
 export type Presence = 'live' | 'silent' | 'lost';
 

@@ -1,6 +1,6 @@
-export { BlobCache, type BlobCacheSettings } from './blob.cache.ts';
-export { BlobClient, type BlobClientSettings } from './blob.client.ts';
-export { type Blob, type BlobSource, UrlBook } from './blob.source.ts';
+export { BlobCache, type BlobCacheSettings } from './blobs/blob.cache.ts';
+export { BlobClient, type BlobClientSettings } from './blobs/blob.client.ts';
+export { type Blob, type BlobSource, UrlBook } from './blobs/blob.source.ts';
 export { CrashBook } from './crash-book.ts';
 export {
   acceptDocument,

@@ -14,8 +14,8 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, type DesiredModel } from '@perch/contracts';
-import { type BlobStore, type Signature, sameFile, signatureOf } from './blob.store.ts';
-import { sha256OfFile } from './file-hash.ts';
+import { type BlobStore, type Signature, sameFile, signatureOf } from './blobs/blob.store.ts';
+import { sha256OfFile } from './blobs/file-hash.ts';
 import { type FolderMark, inVersion, markFile, markFor, readMark, versionFolders } from './folder-mark.ts';
 import { isOurName } from './sync-world.ts';
 

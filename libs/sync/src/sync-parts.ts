@@ -1,6 +1,6 @@
 import type { DesiredModel, ObservedModel, ObservedServer } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
-import type { BlobCache } from './blob.cache.ts';
+import type { BlobCache } from './blobs/blob.cache.ts';
 import type { CrashBook } from './crash-book.ts';
 import type { UsageReader } from './load-meter.ts';
 import type { Crash } from './model-ledger.ts';

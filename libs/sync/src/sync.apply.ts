@@ -1,6 +1,6 @@
 import { AppError, type DesiredModel, type TensorSpec } from '@perch/contracts';
 import { TritonFault } from '@perch/triton/control';
-import type { BlobCache } from './blob.cache.ts';
+import type { BlobCache } from './blobs/blob.cache.ts';
 import { newestFailure } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import { Slots } from './slots.ts';

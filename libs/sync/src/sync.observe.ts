@@ -1,6 +1,6 @@
 import type { DesiredModel, ObservedServer } from '@perch/contracts';
 import type { IndexEntry, TritonControl } from '@perch/triton/control';
-import type { BlobStore } from './blob.store.ts';
+import type { BlobStore } from './blobs/blob.store.ts';
 import { entryOf } from './needs.plan.ts';
 import { ownFiles, type RepositoryStore } from './repository.store.ts';
 import type { Folder, Indexed, IndexState } from './sync-world.ts';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type DesiredModel, digestOf, sha256Hex, tritonModelName } from '@perch/contracts';
-import type { BlobSource } from './blob.source.ts';
+import type { BlobSource } from './blobs/blob.source.ts';
 
 /** One request to the fake store, before it is answered. */
 export interface BlobRequest {

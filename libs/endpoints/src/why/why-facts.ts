@@ -1,0 +1,53 @@
+import type { DeploymentState, EndpointSpec, EndpointStatus, Route, WhyStep } from '@perch/contracts';
+import type { PlacementSight } from '@perch/fleet';
+import type { VersionFacts } from '../resolve/version.plan.ts';
+
+/** A router as far as it explains what is served. */
+export interface WhyRouter {
+  name: string;
+  live: boolean;
+  lastSeenAt: string | null;
+  lineage: string | null;
+  revision: number | null;
+  held: boolean;
+  problems: Readonly<Record<string, string>>;
+}
+
+export interface WhyDeployment {
+  id: string;
+  version: number;
+  state: DeploymentState;
+  reason: string | null;
+  since: string;
+  /** Its files can be laid out. */
+  deployable: boolean;
+}
+
+/** All that one answer looks at. Times are ISO texts. */
+export interface WhyFacts {
+  name: string;
+  generation: number;
+  /** Null: the endpoint was removed. */
+  spec: EndpointSpec | null;
+  changedAt: string;
+  changedBy: string;
+  status: EndpointStatus;
+  /** Of its model, in whatever state; none: there is no such model. */
+  versions: readonly VersionFacts[];
+  /** Not retired ones, of all versions. */
+  deployments: readonly WhyDeployment[];
+  placements: readonly PlacementSight[];
+  /** As it should stand in the routing table, and as it was published, since which revision. */
+  wantedRoute: Route | null;
+  published: { route: Route | null; since: number | null };
+  lineage: string;
+  routers: readonly WhyRouter[];
+}
+
+export const okStep = (step: WhyStep['step'], message: string, since: string | null = null): WhyStep => ({
+  step,
+  state: 'ok',
+  message,
+  since,
+  whatToDo: null,
+});
