@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { gibibyte, plannedDeployment, plannedServer, serverFacts, variant } from '../../../../test/support/placement.ts';
+import {
+  gibibyte,
+  plannedDeployment,
+  plannedServer,
+  serverFacts,
+  variant,
+} from '../../../../test/support/placement.ts';
 import { reservedBytes } from './memory.plan.ts';
 import { planPlacement } from './placement.plan.ts';
 import {
