@@ -11,13 +11,16 @@ export type LinkMode =
 
 const pieceBytes = 16 * 1024;
 
+/** A PING frame of HTTP/2 and nothing else: Triton measures an open connection with them, long after the last call. */
+const isPing = (chunk: Buffer) => chunk.length === 17 && chunk[2] === 8 && chunk[3] === 6;
+
 /**
  * One link between two programs: a TCP proxy on an address of its own that can be cut, slowed down and black-holed while
  * connections are open. Several targets are taken in turn, as a load balancer would.
  */
 export class FaultProxy {
   mode: LinkMode = { kind: 'pass' };
-  /** When somebody sent bytes into it last (Unix ms); 0: never. */
+  /** When somebody sent bytes into it last (Unix ms), answers to HTTP/2 pings apart; 0: never. */
   lastSentAtMs = 0;
   private server: Server | undefined;
   private readonly pairs = new Set<readonly [Socket, Socket]>();
@@ -126,7 +129,9 @@ export class FaultProxy {
         this.pairs.delete(pair);
         for (const other of pair) if (!other.destroyed && other.readableEnded) other.destroy();
       });
-    client.on('data', () => (this.lastSentAtMs = Date.now()));
+    client.on('data', (chunk: Buffer) => {
+      if (!isPing(chunk)) this.lastSentAtMs = Date.now();
+    });
     this.pump(client, target);
     this.pump(target, client);
   }
