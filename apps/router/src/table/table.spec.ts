@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { diffSections, type Route, type RoutingTable, tableSections } from '@perch/contracts';
+import { diffSections, documentSchema, type Route, type RoutingTable, tableSections } from '@perch/contracts';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decideEffective } from './effective-table.decide.ts';
@@ -109,7 +109,7 @@ describe('readTableAnswer', () => {
     ['a member of a wrong shape', { a: { ...route('a1'), timeoutMs: 'soon' } }, {}, 'endpoints.a: timeoutMs'],
     ['a member that is null', { a: null }, {}, 'endpoints.a'],
     ['a name that is none', { 'a//b': route('a1') }, {}, 'endpoint name'],
-    ['a newer schema', {}, { schema: 2 }, 'schema 2'],
+    ['a newer schema', {}, { schema: documentSchema + 1 }, `schema ${documentSchema + 1}`],
     ['a lineage that is none', {}, { lineage: 'x' }, 'lineage'],
   ])('refuses %s', async (_what, endpoints, fields, words) => {
     await expect(read(whole(table(endpoints as RoutingTable['endpoints'], fields)))).rejects.toThrow(words);
