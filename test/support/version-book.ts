@@ -15,6 +15,12 @@ export interface Window {
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /**
+ * A row tells when its deployment was let go; servers hold the model a moment longer, and a router that was cut off for
+ * longer than `routerGrace`, for whom nobody waits, is answered by it until then.
+ */
+const unloadMs = 2_000;
+
+/**
  * What each version means and when it lived, from what was uploaded and from the control plane's own tables. Tables that
  * are about to be replaced by a backup are read before, so that nothing is forgotten with them.
  */
@@ -51,7 +57,7 @@ export class VersionBook {
         version: Number(row['version']),
         factor,
         fromMs: Number(row['from_ms']),
-        toMs: row['state'] === 'retired' ? Number(row['since_ms']) : Number.POSITIVE_INFINITY,
+        toMs: row['state'] === 'retired' ? Number(row['since_ms']) + unloadMs : Number.POSITIVE_INFINITY,
       });
     }
   }

@@ -22,9 +22,17 @@ export type NewDeployment = Omit<DeploymentRow, 'since'> & { generation: number;
 /** The only SQL for deployments and for the routes that endpoints want. */
 @Injectable()
 export class DeploymentStore {
-  /** Those not retired. */
-  async ofEndpoint(tx: Tx, endpoint: string): Promise<DeploymentRow[]> {
-    return this.ofEndpoints(tx, [endpoint]);
+  /** Those not retired. `known`: rows read before; bodies never change, so theirs are not read again. */
+  async ofEndpoint(tx: Tx, endpoint: string, known: readonly DeploymentRow[] = []): Promise<DeploymentRow[]> {
+    if (known.length === 0) return this.ofEndpoints(tx, [endpoint]);
+    const bodies = new Map(known.map(({ id, body }) => [id, body]));
+    const rows: DeploymentRow[] = await tx.query(
+      `select id, endpoint, version, digest, source_digest, triton_model, state, reason, since,
+         case when id = any($2) then null else nullif(body, 'null'::jsonb) end as body
+       from deployments where endpoint = $1 and state <> 'retired' order by version desc, created_at desc`,
+      [endpoint, [...bodies.keys()]],
+    );
+    return rows.map((row) => ({ ...row, body: bodies.get(row.id) ?? row.body }));
   }
 
   async ofEndpoints(tx: Tx, endpoints: readonly string[]): Promise<DeploymentRow[]> {

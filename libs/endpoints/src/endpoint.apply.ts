@@ -16,22 +16,22 @@ export class EndpointApply {
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
 
-  /** True: look again. What was placed may be served there already, and nobody would tell. */
+  /** True: look again. What was placed is served there already, and nobody would tell. */
   async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<boolean> {
     await this.createDeployments(tx, row, plan);
     for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
-    await this.applyPlaces(tx, plan.places);
+    const servedAlready = await this.applyPlaces(tx, plan.places);
     const routeChanged = await this.stores.deployments.saveRoute(tx, row.name, plan.route);
     if (canonicalJson(plan.status) !== canonicalJson(row.status))
       await this.stores.endpoints.saveStatus(tx, row.name, plan.status);
     await this.note(tx, row, plan);
     if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
-    return plan.places.place.length > 0;
+    return servedAlready;
   }
 
-  private async applyPlaces(tx: Tx, { place, leave, yields, waits, failures }: Places): Promise<void> {
+  private async applyPlaces(tx: Tx, { place, leave, yields, waits, failures }: Places): Promise<boolean> {
     const { placements, capacity } = this.stores.fleet;
-    await placements.place(tx, place);
+    const servedAlready = await placements.place(tx, place);
     await placements.leave(tx, leave);
     await placements.setYields(tx, yields);
     await placements.setWaits(tx, waits);
@@ -39,6 +39,7 @@ export class EndpointApply {
     const touched = [...place, ...leave, ...yields].map(({ server }) => server);
     await capacity.recount(tx, [...new Set(touched)].sort());
     await this.workStore.enqueueAll(tx, work.server, [...new Set(place.map(({ server }) => server))]);
+    return servedAlready;
   }
 
   /** Models must be known before anything is placed; this waits for nobody, so it comes before the pool is locked. */

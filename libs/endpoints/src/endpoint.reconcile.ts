@@ -55,14 +55,13 @@ export class EndpointReconcile {
     const seen = await this.stores.endpoints.get(manager, name);
     if (!seen) return nothingToDo;
     const nothing: WantedSight = { modelExists: false, wanted: [] };
-    const sight =
-      seen.spec && !seen.spec.stopped
-        ? await this.wanted.observe(seen.spec, await this.stores.deployments.ofEndpoint(manager, name))
-        : nothing;
+    const serves = seen.spec && !seen.spec.stopped;
+    const known = serves ? await this.stores.deployments.ofEndpoint(manager, name) : [];
+    const sight = serves ? await this.wanted.observe(seen.spec!, known) : nothing;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
       if (row?.generation !== seen.generation) return { ...nothingToDo, again: row !== undefined };
-      const { world, plan } = await this.plan(tx, row, sight);
+      const { world, plan } = await this.plan(tx, row, sight, known);
       const leaving =
         plan.places.leave.length > 0 ||
         world.placements.some(({ state }) => state === 'leaving') ||
@@ -77,8 +76,9 @@ export class EndpointReconcile {
     tx: Tx,
     row: EndpointRow,
     sight: WantedSight,
+    known: readonly DeploymentRow[],
   ): Promise<{ world: EndpointWorld; plan: EndpointPlan }> {
-    const world = await this.world(tx, row, sight);
+    const world = await this.world(tx, row, sight, known);
     const draft = planEndpoint(world, randomUUID);
     await this.applier.describe(tx, draft);
     const { place, short } = draft.places;
@@ -93,9 +93,14 @@ export class EndpointReconcile {
     return { world: sure, plan: planEndpoint(sure, randomUUID) };
   }
 
-  private async world(tx: Tx, row: EndpointRow, sight: WantedSight): Promise<EndpointWorld> {
+  private async world(
+    tx: Tx,
+    row: EndpointRow,
+    sight: WantedSight,
+    known: readonly DeploymentRow[],
+  ): Promise<EndpointWorld> {
     const { name, generation, spec } = row;
-    const deployments = await this.stores.deployments.ofEndpoint(tx, name);
+    const deployments = await this.stores.deployments.ofEndpoint(tx, name, known);
     return {
       name,
       generation,

@@ -117,7 +117,8 @@ export class CapacityStore {
     const learned: unknown[] = await tx.query(
       `insert into model_memory (digest, device, ram_bytes, gpu_bytes)
        select distinct on (t.digest) t.digest, $1, r."ramBytes", r."gpuBytes"
-       from jsonb_to_recordset($2) as r(name text, "ramBytes" bigint, "gpuBytes" bigint) join triton_models t on t.name = r.name
+       from jsonb_to_recordset($2) as r(name text, "ramBytes" bigint, "gpuBytes" bigint)
+         cross join lateral (select digest from triton_models where name = r.name offset 0) t -- by the index: a hash join reads them all
        on conflict (digest, device) do update set ram_bytes = excluded.ram_bytes, gpu_bytes = excluded.gpu_bytes,
          measured_at = now()
        where (model_memory.ram_bytes, model_memory.gpu_bytes) <> (excluded.ram_bytes, excluded.gpu_bytes) returning digest`,

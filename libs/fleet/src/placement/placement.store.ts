@@ -71,13 +71,13 @@ export class PlacementStore {
 
   /**
    * Also takes back a placement that was leaving, and puts another variant in the place of one that failed. A server
-   * that already serves the same model has proved it.
+   * that already serves the same model has proved it. True: one of them is served already.
    */
-  async place(tx: Tx, placements: readonly NewPlacement[]): Promise<void> {
-    if (placements.length === 0) return;
+  async place(tx: Tx, placements: readonly NewPlacement[]): Promise<boolean> {
+    if (placements.length === 0) return false;
     const rows = JSON.stringify(placements);
     if (placements.some(({ instead }) => instead)) await this.dropSwitched(tx, rows);
-    await tx.query(
+    const placed: { proved: boolean }[] = await tx.query(
       `insert into placements (deployment_id, server_id, endpoint, triton_model, earlier, proved_at)
        select r.deployment, r.server, r.endpoint, r."tritonModel",
          case when r.instead ? 'reason' then jsonb_build_array(r.instead) else '[]' end,
@@ -85,10 +85,12 @@ export class PlacementStore {
        from jsonb_to_recordset($1) as r(deployment uuid, server uuid, endpoint text, "tritonModel" text, instead jsonb)
        on conflict (deployment_id, server_id) do update set state = 'active', yields = false, waits = null, placed_at = now(),
          triton_model = excluded.triton_model, earlier = placements.earlier || excluded.earlier,
-         proved_at = case when placements.triton_model = excluded.triton_model then placements.proved_at else excluded.proved_at end`,
+         proved_at = case when placements.triton_model = excluded.triton_model then placements.proved_at else excluded.proved_at end
+       returning proved_at is not null as proved`,
       [rows],
     );
     await this.placeNeeds(tx, placements);
+    return placed.some(({ proved }) => proved);
   }
 
   /** What another variant takes the place of may vanish from the server's document: that is decided here. */
