@@ -149,8 +149,16 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     });
     await untilSeen('two', ['200: 2 3']);
 
-    const refused = await admin.call<Problem>('DELETE', '/servers/box-b');
-    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining('in use by all, two')]);
+    // The newest version is found on the other server a look later.
+    await expect
+      .poll(
+        async () => {
+          const { status, body } = await admin.call<Problem>('DELETE', '/servers/box-b');
+          return [status, body.detail];
+        },
+        { timeout: 20_000 },
+      )
+      .toEqual([409, expect.stringContaining('in use by all, two')]);
     await admin.must('POST', '/servers/box-b/drain', { reason: 'test' });
     await unregistered('box-b');
     await untilSeen('all', ['200: 3 5']);
