@@ -57,6 +57,26 @@ describe('platform database', () => {
     await empty.drop();
   });
 
+  it.each(['on', 'off'])(
+    'gives out no more keys than asked for, whatever plan Postgres takes (hashing %s)',
+    async (hashing) => {
+      for (const way of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material'])
+        await database.query(
+          `alter database ${new URL(database.url).pathname.slice(1)} set enable_${way} = ${hashing}`,
+        );
+      const { module, work } = await open();
+      await work.enqueueAll(
+        null,
+        `many-${hashing}`,
+        Array.from({ length: 40 }, (_, n) => `k${n}`),
+      );
+      await database.query('analyze work');
+      expect(await work.claim(`many-${hashing}`, 1, 5_000)).toHaveLength(1);
+      expect(await work.claim(`many-${hashing}`, 3, 5_000)).toHaveLength(3);
+      await module.close();
+    },
+  );
+
   it('gives a key to one worker, and gives it out again when it was asked for meanwhile', async () => {
     const { module, work } = await open();
     await work.enqueue(null, 'a', 'k');

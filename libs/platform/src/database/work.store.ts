@@ -46,10 +46,12 @@ export class WorkStore {
   /** Claims due rows: the lease moves `next_at` forward, so a crash is tried again by itself. One statement, one transaction. */
   async claim(kind: string, limit: number, leaseMs: number): Promise<Claim[]> {
     const [rows] = await this.source.query(
-      `update work set ticket = $3, next_at = now() + $4 * interval '1 millisecond', again = false, attempts = attempts + 1
-       where (kind, key) in (
+      // Materialized: a plan that looks the subquery up again for each row would take more than the limit says.
+      `with due as materialized (
          select kind, key from work where kind = $1 and next_at <= now() order by next_at limit $2 for update skip locked)
-       returning kind, key, ticket, attempts`,
+       update work w set ticket = $3, next_at = now() + $4 * interval '1 millisecond', again = false, attempts = attempts + 1
+       from due where w.kind = due.kind and w.key = due.key
+       returning w.kind, w.key, w.ticket, w.attempts`,
       [kind, limit, randomUUID(), leaseMs],
     );
     return rows;
