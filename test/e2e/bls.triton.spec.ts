@@ -65,6 +65,9 @@ describe.skipIf(missingReason('triton'))('business-logic scripting on the real T
       for (const factor of factors.slice(1)) {
         await admin.upload(scorer, pythonModel(called, scalePython(factor)));
         await untilFactor(endpoint, factor);
+        // The load asks on its own beat: it ends when it was answered by each of them.
+        const answeredByIt = () => load.replies.some(({ body }) => factorOf(body) === factor);
+        await expect.poll(answeredByIt, { timeout: 30_000 }).toBe(true);
       }
     } finally {
       await load.stop();
