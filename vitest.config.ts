@@ -1,16 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
+import { swcSettings } from './scripts/swc.mjs';
 
-/** Nest and TypeORM need legacy decorators with metadata; Vitest's own transformer has no metadata, hence swc. */
-const decorators = swc.vite({
-  module: { type: 'es6' },
-  jsc: {
-    target: 'es2022',
-    parser: { syntax: 'typescript', decorators: true },
-    transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
-  },
-});
+/** Vitest’s own transformer has no metadata for decorators, hence swc. */
+const decorators = swc.vite(swcSettings);
 
 /** Projects are read from their sources, so that a test never sees a stale build. */
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));

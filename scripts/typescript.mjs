@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { register } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
+import { swcSettings } from './swc.mjs';
 
 if (isMainThread) register(import.meta.url);
 
@@ -18,12 +19,7 @@ export async function load(url, context, next) {
     filename,
     sourceMaps: 'inline',
     swcrc: false,
-    jsc: {
-      target: 'es2022',
-      parser: { syntax: 'typescript', decorators: true },
-      transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
-    },
-    module: { type: 'es6' },
+    ...swcSettings,
   });
   return { format: 'module', source: code, shortCircuit: true };
 }

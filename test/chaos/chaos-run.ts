@@ -6,11 +6,12 @@ import { oldestDocumentSchema } from '@perch/contracts';
 import { Admin } from '../support/admin.ts';
 import { CheckedLoad, type CheckedReply, latencyMs } from '../support/checked-load.ts';
 import { FleetStack } from '../support/fleet-stack.ts';
+import { seededRandom } from '../support/random.ts';
 import { VersionBook } from '../support/version-book.ts';
 import { differences } from './convergence.ts';
 import { Faults, persist } from './faults.ts';
 import { Publisher } from './publisher.ts';
-import { type ChaosWorld, planSchedule, randomOf, type ScheduledFault } from './schedule.plan.ts';
+import { type ChaosWorld, planSchedule, type ScheduledFault } from './schedule.plan.ts';
 
 export interface ChaosOptions {
   seed: number;
@@ -114,7 +115,7 @@ export class ChaosRun {
     if (!this.stack.s3) this.skipped.push('faults of the object store: no real S3 server is installed');
     if (this.options.engine === 'engine')
       this.skipped.push('a model that crashes its server: the engine runs no Python');
-    const random = randomOf(this.options.seed + 1);
+    const random = seededRandom(this.options.seed + 1);
     const models = endpoints.map(({ name }) => name);
     this.publisher = new Publisher(this.stack, this.book, models, () => 500 + random() * 2_000, this.say);
     this.faults = new Faults(this.stack, this.book, this.say);

@@ -1,5 +1,6 @@
 import type { PartKind } from '../support/fleet-part.ts';
 import type { LinkKind } from '../support/fleet-stack.ts';
+import { seededRandom } from '../support/random.ts';
 
 /** What can be made to fail in one fleet. */
 export interface ChaosWorld {
@@ -23,17 +24,6 @@ export interface ScheduledFault {
   atMs: number;
   /** Until it is healed. */
   durationMs: number;
-}
-
-/** Numbers in [0, 1) that a seed fixes (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 interface Card {
@@ -60,7 +50,7 @@ const linkKinds: readonly LinkKind[] = [
  * targets that the seed chooses, and as many more as there is time for. The same seed and world give the same faults.
  */
 export function planSchedule(seed: number, world: ChaosWorld, totalMs: number): ScheduledFault[] {
-  const random = randomOf(seed);
+  const random = seededRandom(seed);
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
   const longMs = Math.min(30_000, totalMs / 4);
   const deck = shuffled(dealOnce(world, pick, random, longMs), random);

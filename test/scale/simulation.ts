@@ -3,10 +3,10 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { seededRandom } from '../support/random.ts';
 import { AdminClient } from './admin.client.ts';
 import { ControlPlaneProcess } from './control-plane.ts';
 import type { ScaleOptions } from './options.ts';
-import { seededRandom } from './random.ts';
 import { SimulatedAgent } from './simulated-agent.ts';
 import { SimulatedRouter } from './simulated-router.ts';
 

@@ -1,6 +1,6 @@
 import { AppError } from '@perch/contracts';
 import { mayCall } from '@perch/routing';
-import type { ForwardReply, InferenceTransport } from '@perch/triton/inference';
+import type { ForwardReply, ForwardRequest, InferenceTransport } from '@perch/triton/inference';
 import type { HttpExchange, HttpReply } from './http1/index.ts';
 import { renameDocument, renameInferReply } from './oip-names.ts';
 import { type OipAction, readOipTarget } from './oip-target.ts';
@@ -68,12 +68,10 @@ export class OipPath {
     if (choosing) await choosing;
     if (call.action === '') return this.metadata(call);
     for (;;) {
-      const request = this.requestOf(call);
       let from: Upstream | undefined;
       const answer = await this.dispatch.run(call, (upstream, options) => {
         from = upstream;
-        const { server, model, modelVersion } = upstream;
-        return this.transport.forward(server, { ...request, model, modelVersion }, options);
+        return this.transport.forward(upstream.server, this.requestOf(call, upstream), options);
       });
       if (answer && from) {
         call.passedStage('infer');
@@ -84,12 +82,12 @@ export class OipPath {
     }
   }
 
-  private requestOf(call: Call & { action: OipAction }) {
+  private requestOf(call: Call & { action: OipAction }, { model, modelVersion }: Upstream): ForwardRequest {
     const { head, body } = call.exchange;
     const headers: Record<string, string> = {};
     for (const name of passedOn) if (head.headers[name] !== undefined) headers[name] = head.headers[name];
     const method = call.action === '/infer' ? ('POST' as const) : ('GET' as const);
-    return { method, action: call.action, headers, body };
+    return { method, model, modelVersion, action: call.action, headers, body };
   }
 
   private replyOf(call: Call & { action: OipAction }, answer: ForwardReply, from: Upstream): HttpReply {

@@ -61,7 +61,7 @@ export async function importTriton(
       rows.push(row);
     }
   const endpoints = options['endpoint'] ? await makeEndpoints(client, plan, naming, options) : [];
-  return shown(rows, plan, endpoints, notes);
+  return shown(rows, { ...plan, ...naming }, endpoints, notes);
 }
 
 function namingOf(reference: string | undefined, options: Options, { folders }: ScannedRepository): ImportNaming {
@@ -170,7 +170,12 @@ async function makeEndpoints(
   return made;
 }
 
-function shown(rows: readonly Row[], { models }: ImportPlan, endpoints: readonly Made[], notes: string[]): Shown {
+function shown(
+  rows: readonly Row[],
+  { models, project }: ImportPlan & ImportNaming,
+  endpoints: readonly Made[],
+  notes: string[],
+): Shown {
   const table = tableText(rows, [
     ['model', (row) => row.model],
     ['version', (row) => row.version],
@@ -187,7 +192,10 @@ function shown(rows: readonly Row[], { models }: ImportPlan, endpoints: readonly
   );
   const hints = models
     .filter(() => endpoints.length === 0)
-    .map(({ name, maxVersions }) => `Next: perch endpoint add ${name} --model …/${name} --max-versions ${maxVersions}`);
+    .map(
+      ({ name, maxVersions }) =>
+        `Next: perch endpoint add ${name} --model ${project}/${name} --max-versions ${maxVersions}`,
+    );
   const suggested = models.map(({ name, maxVersions }) => ({ name, maxVersions }));
   return {
     value: { versions: rows, endpoints, suggested, notes },
