@@ -10,13 +10,15 @@ export const arrows: Record<string, readonly string[]> = {
   registry: ['contracts', 'platform', 'platform/database'],
   fleet: ['contracts', 'platform', 'platform/database'],
   endpoints: ['contracts', 'registry', 'fleet', 'platform', 'platform/database'],
+  promotion: ['contracts', 'endpoints', 'platform', 'platform/database'],
   triton: ['contracts', 'platform'],
   sync: ['contracts', 'triton/control', 'triton/inference', 'platform'],
   routing: ['contracts'],
   processing: ['contracts', 'platform'],
   cli: ['contracts'],
   'control-plane': [
-    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'triton/control', 'platform', 'platform/database', 'migrations',
+    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'triton/control', 'platform', 'platform/database',
+    'migrations',
   ], // biome-ignore format: one list
   agent: ['contracts', 'sync', 'triton/control', 'triton/inference', 'platform'],
   engine: ['contracts', 'triton/server', 'triton/control', 'platform'],

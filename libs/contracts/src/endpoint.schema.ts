@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, tag, versionNumber } from './names.schema.ts';
+import { policyReference } from './rollout-policy.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
 export const versionSelect = z
@@ -47,7 +48,8 @@ export const traffic = z
       .record(z.string().regex(/^[1-9][0-9]{0,9}$/, 'a weight is keyed by a version number'), weight)
       .optional(),
     newestFirst: z.array(weight).min(1).max(64).optional(),
-    policy: z.string().max(64).optional(),
+    /** Of the rollouts that mode progressive makes. */
+    policy: policyReference.optional(),
     sticky: z.strictObject({ header: z.string().min(1).max(128) }).optional(),
   })
   .superRefine((value, ctx) => {
@@ -55,6 +57,7 @@ export const traffic = z
     if (value.mode === 'weighted' && !value.weights === !value.newestFirst)
       fault('mode', 'mode weighted wants either weights or newestFirst');
     if (value.mode !== 'weighted' && (value.weights || value.newestFirst)) fault('mode', 'weights want mode weighted');
+    if (value.mode !== 'progressive' && value.policy) fault('policy', 'a policy wants mode progressive');
     if (value.weights && !notAllZero(Object.values(value.weights)))
       fault('weights', 'at least one weight must be above zero');
     if (value.newestFirst && !notAllZero(value.newestFirst))

@@ -87,6 +87,11 @@ export {
   shownMessage,
 } from './error.ts';
 export {
+  type ArmEvidence, armEvidence, bucketCount, bucketSet, type Feedback, type FeedbackClaims, feedback, feedbackClaims,
+  type MetricEvidence, metricEvidence, type PairEvidence, pairEvidence, type RouteRollout, routeRollout,
+  type WorkerEvidence, workerEvidence,
+} from './evidence.schema.ts'; // biome-ignore format: one list
+export {
   type ExternalMode,
   type ExternalView,
   externalMode,
@@ -205,6 +210,17 @@ export {
   textEmbeddingOptions,
 } from './processing.schema.ts';
 export {
+  type ArmReading, type CommandRollout, commandRollout, type Decision, type DecisionInput, decision, decisionInput,
+  type EpochCounts, type Explanation, explanation, isOver, type MetricInput, type MetricReading, type QuarantineEntry,
+  quarantineEntry, type Rollout, type RolloutArm, type RolloutEvent, type RolloutRun, type RolloutSimulation,
+  type RolloutState, type RolloutVerb, rollout, rolloutArm, rolloutEvent, rolloutSimulation, rolloutStates, rolloutVerb,
+  rolloutVerbs, type SimulateRollout, type StartRollout, simulateRollout, startRollout, type Verdict, verdicts,
+} from './rollout.schema.ts'; // biome-ignore format: one list
+export {
+  type Comparison, comparison, type FlagMetric, type Margin, namedPolicies, type PolicyReference, type ProvidedMetric,
+  policyOf, policyReference, type RolloutPolicy, type RolloutPolicyInput, rolloutPolicy, type ShadowPolicy,
+} from './rollout-policy.schema.ts'; // biome-ignore format: one list
+export {
   type ArmStats,
   armStats,
   latencyBoundsMs,
@@ -271,6 +287,7 @@ export {
   serverUsage,
   supervision,
 } from './server.schema.ts';
+export { type Split, type SplitSpec, type SplitSpecInput, split, splitSpec } from './split.schema.ts';
 export { type EndpointStats, endpointStats, type VersionCount, versionCount } from './stats.schema.ts';
 export {
   type DataType,
@@ -296,4 +313,8 @@ export {
   type ReadConfigs,
   readConfigs,
 } from './transfer.schema.ts';
+export {
+  type CreatedWebhook, type CreateWebhook, createdWebhook, createWebhook, type Webhook, type WebhookEvent, webhook,
+  webhookEvents,
+} from './webhook.schema.ts'; // biome-ignore format: one list
 export { type EndpointWhy, endpointWhy, type WhyStep, whyStep, whySteps } from './why.schema.ts';

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { documentAnswer, documentHead } from './document.schema.ts';
+import { routeRollout, workerEvidence } from './evidence.schema.ts';
 import { endpointName, sha256 } from './names.schema.ts';
 import { tensorSpec } from './tensor.schema.ts';
 
 /** One version of an endpoint that every server below has proved ready. */
 export const routeTarget = z.object({
   deployment: z.string(),
+  /** Of a split: the endpoint whose deployment this is. Absent = the route's own. */
+  endpoint: endpointName.optional(),
   version: z.number().int(),
   tritonModel: z.string(),
   /** Servers that hold another format of it under another name; absent = all hold `tritonModel`. */
@@ -33,6 +36,10 @@ export const route = z.object({
   idempotent: z.boolean(),
   /** A person stopped it: requests are told so. Absent = no. */
   stopped: z.boolean().optional(),
+  /** One user stays on one arm: by hash of (salt, this header's value). Absent: each request is drawn by itself. */
+  sticky: z.object({ header: z.string(), salt: z.string() }).optional(),
+  /** A candidate is on trial: `arms` holds its share, which this says how to judge. Absent: none is. */
+  rollout: routeRollout.optional(),
 });
 export type Route = z.infer<typeof route>;
 
@@ -104,6 +111,8 @@ export const routerReport = z.object({
    * covered by `hash`, so that a busy endpoint resends neither the report nor the counts of the others.
    */
   stats: z.record(z.string(), z.record(z.string(), armStats)).optional(),
+  /** Evidence of rollouts that changed since it was last accepted; at least as often as anything of it changes, each second. */
+  evidence: z.array(workerEvidence).max(10_000).optional(),
 });
 export type RouterReport = z.infer<typeof routerReport>;
 /** `needReport`: send the body with the next report. `forgotten`: enrol again. */
