@@ -13,13 +13,13 @@ import {
   parseWith,
   type Version,
 } from '@perch/contracts';
-import type { CounterMetric } from '@perch/platform';
+import type { CounterMetric, Reach } from '@perch/platform';
 import type { S3Store } from './artifacts/s3.store.ts';
 import { type Spooled, spool } from './artifacts/spool.store.ts';
 import { BlobService } from './blob.service.ts';
 import { CompleteService } from './complete.service.ts';
 import { UploadService } from './upload.service.ts';
-import { pathOfUrl, type Reach } from './url.decide.ts';
+import { pathOfUrl } from './url.decide.ts';
 import { type Fetched, fetchUrl, shownUrl } from './url.source.ts';
 
 export interface ImportOptions {

@@ -1,11 +1,9 @@
-import { lookup } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { AppError, innerMessage } from '@perch/contracts';
-import { checkReach, type Reach } from './url.decide.ts';
+import { checkedLookup, checkHost, type Reach } from '@perch/platform';
 
 export interface FetchLimits {
   reach: Reach;
@@ -57,8 +55,7 @@ const statusFault = (url: URL, status: number): AppError =>
   );
 
 function ask(url: URL, { reach, idleMs }: FetchLimits): Promise<IncomingMessage> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host)) checkReach(host, [host], reach);
+  checkHost(url, reach);
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const late = () => new AppError('timeout', `URL ${shownUrl(url)} sends nothing for ${idleMs} ms`);
@@ -79,23 +76,3 @@ function ask(url: URL, { reach, idleMs }: FetchLimits): Promise<IncomingMessage>
 
 const connectFault = (url: URL, cause: Error): AppError =>
   new AppError('upstream', `URL ${shownUrl(url)} cannot be fetched: ${innerMessage(cause).slice(0, 200)}`, { cause });
-
-/** Names are resolved by the system, and every address that comes back is judged before one is used. */
-const checkedLookup =
-  (reach: Reach): LookupFunction =>
-  (host, options, done) =>
-    lookup(host, { ...options, all: true }, (error, found) => {
-      if (error) return done(error, '');
-      try {
-        checkReach(
-          host,
-          found.map((entry) => entry.address),
-          reach,
-        );
-      } catch (fault) {
-        return done(fault as Error, '');
-      }
-      const first = found[0];
-      if (options.all) return done(null, found);
-      done(null, first?.address ?? '', first?.family);
-    });
