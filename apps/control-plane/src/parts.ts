@@ -13,6 +13,7 @@ import type { ControlPlaneConfig } from './control-plane.config.ts';
 import { DoctorService } from './doctor/doctor.service.ts';
 import { DoctorFleetSource } from './doctor/doctor-fleet.source.ts';
 import { endpointControllers, endpointProviders, endpointsModule } from './endpoints.parts.ts';
+import { promotionControllers, promotionModule, promotionProviders } from './promotion.parts.ts';
 
 /** Every controller of the program; those below /api/v1 make up openapi.json. */
 export const controllers: Type[] = [
@@ -25,6 +26,7 @@ export const controllers: Type[] = [
   StatusController,
   ...registryControllers,
   ...endpointControllers,
+  ...promotionControllers,
 ];
 
 /** What the libs leave to others: each port with the one part of this program that fills it. */
@@ -40,6 +42,7 @@ export const partProviders: Provider[] = [
   DoctorService,
   ...registryProviders,
   ...endpointProviders,
+  ...promotionProviders,
 ];
 
 /** The libs, set up. `publicUrl` is asked when a URL is signed, so that it may be known late. */
@@ -49,5 +52,6 @@ export const partModules = (config: ControlPlaneConfig, publicUrl: () => string)
     routerGraceMs: config.PERCH_ROUTER_GRACE_MS,
     documentSchema: config.PERCH_DOCUMENT_SCHEMA,
   });
-  return [PortsModule, registry, fleet, endpointsModule(registry)];
+  const endpoints = endpointsModule(registry);
+  return [PortsModule, registry, fleet, endpoints, promotionModule(endpoints)];
 };

@@ -1,0 +1,11 @@
+import type { DynamicModule, Provider, Type } from '@nestjs/common';
+import { PromotionModule } from '@perch/promotion';
+
+export const promotionControllers: Type[] = [];
+
+/** For the module that imports `promotionModule(…)`. */
+export const promotionProviders: Provider[] = [];
+
+/** `endpoints`: the very module that the program imports, so that there is one of its services. */
+export const promotionModule = (endpoints: DynamicModule): DynamicModule =>
+  PromotionModule.forRoot({ imports: [endpoints] });
