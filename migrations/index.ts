@@ -11,6 +11,7 @@ import { AddExternal1790000000540 } from './1790000000540-add-external.ts';
 import { AddFileFacts1790000000550 } from './1790000000550-add-file-facts.ts';
 import { AddScaleIndexes1790000000560 } from './1790000000560-add-scale-indexes.ts';
 import { FillSpecDefaults1790000000600 } from './1790000000600-fill-spec-defaults.ts';
+import { AddTraffic1790000000690 } from './1790000000690-add-traffic.ts';
 import { AddRollouts1790000000700 } from './1790000000700-add-rollouts.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
@@ -28,5 +29,6 @@ export const migrations = [
   AddFileFacts1790000000550,
   AddScaleIndexes1790000000560,
   FillSpecDefaults1790000000600,
+  AddTraffic1790000000690,
   AddRollouts1790000000700,
 ];

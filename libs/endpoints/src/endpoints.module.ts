@@ -15,6 +15,9 @@ import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+import { QuarantineStore } from './traffic/quarantine.store.ts';
+import { TrafficService } from './traffic/traffic.service.ts';
+import { TrafficStore } from './traffic/traffic.store.ts';
 import { VersionUsersService } from './version-users.service.ts';
 import { WhyService } from './why/why.service.ts';
 
@@ -31,9 +34,12 @@ const parts = [
   EndpointsStore,
   ExportService,
   FanOutReconcile,
+  QuarantineStore,
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  TrafficService,
+  TrafficStore,
   VersionUsersService,
   WantedObserve,
   WhyService,

@@ -25,6 +25,17 @@ export {
 export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
 export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
 export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
+export type { NewQuarantine } from './traffic/quarantine.store.ts';
+export {
+  type ForcedRollout,
+  noForce,
+  rolloutWork,
+  type TrafficDeployment,
+  type TrafficForce,
+  type TrafficSight,
+  type TrafficWish,
+} from './traffic/traffic.plan.ts';
+export { TrafficService } from './traffic/traffic.service.ts';
 export { VersionUsersService } from './version-users.service.ts';
 export { changeLine, changeWords, consoleLines, type RecordedChange } from './why/log.decide.ts';
 export { WhyService } from './why/why.service.ts';
