@@ -13,6 +13,8 @@ import { AddScaleIndexes1790000000560 } from './1790000000560-add-scale-indexes.
 import { FillSpecDefaults1790000000600 } from './1790000000600-fill-spec-defaults.ts';
 import { AddTraffic1790000000690 } from './1790000000690-add-traffic.ts';
 import { AddRollouts1790000000700 } from './1790000000700-add-rollouts.ts';
+import { AddEvidence1790000000710 } from './1790000000710-add-evidence.ts';
+import { AddWebhooks1790000000730 } from './1790000000730-add-webhooks.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -31,4 +33,6 @@ export const migrations = [
   FillSpecDefaults1790000000600,
   AddTraffic1790000000690,
   AddRollouts1790000000700,
+  AddEvidence1790000000710,
+  AddWebhooks1790000000730,
 ];

@@ -23,6 +23,8 @@ export type MetricEvidence = z.infer<typeof metricEvidence>;
 export const armEvidence = z.object({
   ended: z.record(z.string(), metricEvidence),
   closed: z.record(z.string(), metricEvidence),
+  /** Distinct requests with an event of any metric, of all that have ended. Absent: not told; then the metric with most events speaks for all. */
+  bad: count.optional(),
 });
 export type ArmEvidence = z.infer<typeof armEvidence>;
 
@@ -99,3 +101,9 @@ export const feedback = z
   .strictObject({ token: z.string().min(1).max(2_000), flag: z.string().max(64), value: z.boolean().default(true) })
   .meta({ id: 'Feedback' });
 export type Feedback = z.infer<typeof feedback>;
+
+/** `counted` false: this reply's feedback for the flag is known already; the first one stands. */
+export const feedbackResult = z
+  .object({ counted: z.boolean(), rollout: z.string(), message: z.string() })
+  .meta({ id: 'FeedbackResult' });
+export type FeedbackResult = z.infer<typeof feedbackResult>;

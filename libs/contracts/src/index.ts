@@ -87,7 +87,7 @@ export {
   shownMessage,
 } from './error.ts';
 export {
-  type ArmEvidence, armEvidence, bucketCount, bucketSet, type Feedback, type FeedbackClaims, feedback, feedbackClaims,
+  type ArmEvidence, armEvidence, bucketCount, bucketSet, type Feedback, type FeedbackClaims, type FeedbackResult, feedback, feedbackClaims, feedbackResult,
   type MetricEvidence, metricEvidence, type PairEvidence, pairEvidence, type RouteRollout, routeRollout,
   type WorkerEvidence, workerEvidence,
 } from './evidence.schema.ts'; // biome-ignore format: one list
@@ -100,6 +100,7 @@ export {
   registerServer,
   sourceModelName,
 } from './external.schema.ts';
+export { isSignedBy, peekFeedbackToken, readFeedbackKey, signFeedbackToken } from './feedback-token.ts';
 export {
   type DrainServer,
   drainServer,
@@ -314,7 +315,7 @@ export {
   readConfigs,
 } from './transfer.schema.ts';
 export {
-  type CreatedWebhook, type CreateWebhook, createdWebhook, createWebhook, type Webhook, type WebhookEvent, webhook,
-  webhookEvents,
+  type CreatedWebhook, type CreateWebhook, createdWebhook, createWebhook, type Webhook, type WebhookEvent,
+  type WebhookPayload, type WebhookTest, webhook, webhookEvents, webhookName, webhookPayload, webhookTest,
 } from './webhook.schema.ts'; // biome-ignore format: one list
 export { type EndpointWhy, endpointWhy, type WhyStep, whyStep, whySteps } from './why.schema.ts';

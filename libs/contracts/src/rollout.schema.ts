@@ -75,6 +75,8 @@ export const decisionInput = z.object({
   candidateEvents: z.number(),
   metrics: z.array(metricInput),
   pairs: pairEvidence.nullable(),
+  /** Reasons that forbid to advance or to promote, whatever the bounds say: a provider that fails, feedback that one arm gets more of. Absent: none. */
+  holds: z.array(z.string()).optional(),
 });
 export type DecisionInput = z.infer<typeof decisionInput>;
 

@@ -1,7 +1,10 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { BaselineService } from './evidence/baseline.service.ts';
+import { EvidenceService } from './evidence/evidence.service.ts';
+import { FeedbackService } from './evidence/feedback.service.ts';
 import { RolloutService } from './rollout.service.ts';
 
-const parts = [RolloutService];
+const parts = [BaselineService, EvidenceService, FeedbackService, RolloutService];
 
 export interface PromotionOptions {
   /** The very `EndpointsModule` of the program. */
