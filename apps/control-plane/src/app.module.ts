@@ -1,6 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
-import { AccessModule } from '@perch/access';
+import { AccessModule, WEBHOOK_OPTIONS, type WebhookOptions } from '@perch/access';
 import { Health, LOGGER, type Logger, Metrics } from '@perch/platform';
 import { DatabaseModule } from '@perch/platform/database';
 import { EventService } from './admin-api/event.service.ts';
@@ -11,6 +11,7 @@ import { SchemaPipe } from './admin-api/schema.pipe.ts';
 import { ConnectionService } from './connection.service.ts';
 import { CONFIG, type ControlPlaneConfig, databaseOptionsOf } from './control-plane.config.ts';
 import { SweepLoop } from './loops/sweep.loop.ts';
+import { WebhookLoop } from './loops/webhook.loop.ts';
 import { controllers, partModules, partProviders } from './parts.ts';
 
 /** What the program is given from outside. */
@@ -28,8 +29,10 @@ export interface Outside {
 @Module({})
 export class OutsideModule {
   static forRoot({ config, logger, metrics, health }: Outside): DynamicModule {
+    const webhooks: WebhookOptions = { reach: config.PERCH_WEBHOOK_REACH };
     const providers = [
       { provide: CONFIG, useValue: config },
+      { provide: WEBHOOK_OPTIONS, useValue: webhooks },
       { provide: LOGGER, useValue: logger },
       { provide: Metrics, useValue: metrics },
       { provide: Health, useValue: health },
@@ -55,6 +58,7 @@ export class AppModule {
         ConnectionService,
         EventService,
         SweepLoop,
+        WebhookLoop,
         ...partProviders,
         { provide: APP_GUARD, useClass: KeyGuard },
         { provide: APP_PIPE, useClass: SchemaPipe },

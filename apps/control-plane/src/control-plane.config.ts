@@ -46,6 +46,8 @@ const variables = z.object({
   PERCH_SIGNING_KEY: secret.optional(),
   /** How far `model upload --url` reaches; link-local addresses, where clouds hand out credentials, only with `any`. */
   PERCH_IMPORT_REACH: z.enum(['public', 'private', 'any']).default('private'),
+  /** How far webhooks reach, likewise. */
+  PERCH_WEBHOOK_REACH: z.enum(['public', 'private', 'any']).default('private'),
   PERCH_BOOTSTRAP_ADMIN_KEY: secret.optional(),
   PERCH_BOOTSTRAP_JOIN_KEY_SERVER: secret.optional(),
   PERCH_BOOTSTRAP_JOIN_KEY_ROUTER: secret.optional(),

@@ -9,6 +9,7 @@ import { GarbageService } from './admin-api/garbage.service.ts';
 import { JoinKeyController, KeyController } from './admin-api/key.controller.ts';
 import { registryControllers, registryModule, registryProviders } from './admin-api/registry.controllers.ts';
 import { StatusController } from './admin-api/status.controller.ts';
+import { WebhookController } from './admin-api/webhook.controller.ts';
 import type { ControlPlaneConfig } from './control-plane.config.ts';
 import { DoctorService } from './doctor/doctor.service.ts';
 import { DoctorFleetSource } from './doctor/doctor-fleet.source.ts';
@@ -24,6 +25,7 @@ export const controllers: Type[] = [
   JoinKeyController,
   KeyController,
   StatusController,
+  WebhookController,
   ...registryControllers,
   ...endpointControllers,
   ...promotionControllers,

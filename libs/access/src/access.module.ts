@@ -13,6 +13,10 @@ import { ApiKeyEntity, JoinKeyEntity } from './key.entity.ts';
 import { KeyService } from './key.service.ts';
 import { KeyStore } from './key.store.ts';
 import { OutboxService } from './outbox.service.ts';
+import { WebhookClient } from './webhook.client.ts';
+import { WebhookService } from './webhook.service.ts';
+import { WebhookStore } from './webhook.store.ts';
+import { WebhookDeliveryService } from './webhook-delivery.service.ts';
 
 const services = [
   AuditService,
@@ -23,6 +27,8 @@ const services = [
   JoinKeyService,
   KeyService,
   OutboxService,
+  WebhookDeliveryService,
+  WebhookService,
 ];
 const changeLog = { provide: CHANGE_LOG, useExisting: ChangeService };
 
@@ -30,7 +36,7 @@ const changeLog = { provide: CHANGE_LOG, useExisting: ChangeService };
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([ApiKeyEntity, JoinKeyEntity])],
-  providers: [...services, AuditStore, IdempotencyStore, KeyStore, changeLog],
+  providers: [...services, AuditStore, IdempotencyStore, KeyStore, WebhookClient, WebhookStore, changeLog],
   exports: [...services, changeLog],
 })
 export class AccessModule {}

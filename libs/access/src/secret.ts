@@ -14,6 +14,10 @@ export function newSecret(prefix: 'pk' | 'jk', random: (bytes: number) => Buffer
   return { id, secret, hash: hashSecret(secret) };
 }
 
+/** What signs the requests to a webhook: 192 random bits. */
+export const newWebhookSecret = (random: (bytes: number) => Buffer = randomBytes): string =>
+  `whsec_${random(24).toString('hex')}`;
+
 /** Secrets carry 192 random bits, so a plain hash cannot be guessed back and a slow one would gain nothing. */
 export const hashSecret = (secret: string): string => sha256Hex(secret);
 

@@ -14,7 +14,11 @@ export function idempotencyKeyOf(header: string | string[] | undefined): string 
   return header;
 }
 
-const idOnly = (answer: unknown) => ({ id: (answer as { id: string }).id });
+/** What the answer made, by its id or, where it has none, its name. */
+const idOnly = (answer: unknown) => {
+  const { id, name } = answer as { id?: string; name: string };
+  return { id: id ?? name };
+};
 const shownAlready = ({ id }: { id: string }) =>
   new AppError(
     'conflict',
