@@ -14,6 +14,7 @@ import { FillSpecDefaults1790000000600 } from './1790000000600-fill-spec-default
 import { AddTraffic1790000000690 } from './1790000000690-add-traffic.ts';
 import { AddRollouts1790000000700 } from './1790000000700-add-rollouts.ts';
 import { AddEvidence1790000000710 } from './1790000000710-add-evidence.ts';
+import { AddSplits1790000000720 } from './1790000000720-add-splits.ts';
 import { AddWebhooks1790000000730 } from './1790000000730-add-webhooks.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
@@ -34,5 +35,6 @@ export const migrations = [
   AddTraffic1790000000690,
   AddRollouts1790000000700,
   AddEvidence1790000000710,
+  AddSplits1790000000720,
   AddWebhooks1790000000730,
 ];

@@ -9,6 +9,8 @@ export const routeTarget = z.object({
   deployment: z.string(),
   /** Of a split: the endpoint whose deployment this is. Absent = the route's own. */
   endpoint: endpointName.optional(),
+  /** Loaded because a split names this version and the endpoint's rule does not want it: only that split sends to it. */
+  named: z.literal(true).optional(),
   version: z.number().int(),
   tritonModel: z.string(),
   /** Servers that hold another format of it under another name; absent = all hold `tritonModel`. */

@@ -12,6 +12,15 @@ export const splitTarget = z
     'a target is an endpoint, or an endpoint, "/" and a version number',
   );
 
+/** An endpoint's name, with or without a slash at its end. */
+const splitPrefix = z
+  .string()
+  .max(201)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(\/[A-Za-z0-9][A-Za-z0-9._-]{0,63}){0,7}\/?$/,
+    'a prefix is whole segments of endpoint names, such as text/ or text/minilm',
+  );
+
 /**
  * A name whose traffic goes to versions of endpoints: a fixed list with weights, or all versions below a prefix of whole
  * segments, the first weight for the newest. Under the name of an endpoint of its own it sets that endpoint's weights.
@@ -22,7 +31,8 @@ export const splitSpec = z
     name: endpointName,
     targets: z.array(splitTarget).min(1).max(64).optional(),
     weights: z.array(weight).min(1).max(64).optional(),
-    targetPrefix: endpointName.optional(),
+    /** Whole segments: `text` and `text/` are the endpoint `text` and all below it, never `texts`. */
+    targetPrefix: splitPrefix.optional(),
     newestFirst: z.array(weight).min(1).max(64).optional(),
     sticky: z.strictObject({ header: z.string().min(1).max(128) }).optional(),
     access: z.strictObject({ inference: z.enum(['key', 'public']).default('key') }).prefault({}),
@@ -55,12 +65,17 @@ export const split = z
     name: endpointName,
     generation: z.number().int(),
     spec: splitSpec,
+    /** In the order of the targets, an endpoint as a whole with each version it serves; of a prefix newest first. */
     arms: z.array(
       z.object({
+        /** As the spec names it; of a prefix `<endpoint>/<version>`. */
+        target: z.string(),
         endpoint: z.string(),
-        version: z.number().int(),
+        /** Null: an endpoint as a whole that serves nothing now. */
+        version: z.number().int().nullable(),
+        /** Of the requests, now. */
         weightPercent: z.number(),
-        /** Null: it serves. */
+        /** Why nothing goes there, whose share goes to the heaviest that is left. Null: it serves. */
         missing: z.string().nullable(),
       }),
     ),
