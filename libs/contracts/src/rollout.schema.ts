@@ -36,7 +36,11 @@ export const metricReading = z
   .meta({ id: 'MetricReading' });
 export type MetricReading = z.infer<typeof metricReading>;
 
-/** Counts of one metric in one epoch, as the rollback rule takes them: units are requests, or users under a sticky key. */
+/**
+ * Counts of one metric in one epoch, as the rollback rule takes them: units are requests, or users under a sticky key
+ * (then one epoch may have several entries of different shares). From closed cohorts too: where one arm fails fast and the
+ * other late, events that merely have ended would speak against the fast one.
+ */
 export const epochCounts = z.object({
   epoch: z.number().int(),
   /** Candidate's share among the units counted here. */
@@ -55,6 +59,12 @@ export const metricInput = z.object({
   /** The current epoch, closed cohorts: for promotion. */
   stable: z.object({ n: z.number(), x: z.number() }),
   candidate: z.object({ n: z.number(), x: z.number() }),
+  /** Of stable in all epochs, closed cohorts: what a bake is held against. Left out: the current epoch alone. */
+  stableOverall: z.object({ n: z.number(), x: z.number() }).optional(),
+  /** The reading's `gap` in the decision that chose the current weight; left out: the weight was within the budget. */
+  stepGap: z.number().optional(),
+  /** Of a delayed metric: replies of each arm whose feedback could have come by now; `n` of them is what did come. */
+  replies: z.object({ stable: z.number(), candidate: z.number() }).optional(),
 });
 export type MetricInput = z.infer<typeof metricInput>;
 
@@ -65,7 +75,9 @@ export const decisionInput = z.object({
   unit: z.enum(['request', 'bucket']),
   share: z.number(),
   stage: z.enum(['shadowing', 'shifting', 'baking']),
+  /** Since the weight or the stage last changed. */
   sinceStepMs: z.number(),
+  /** What `maxWaitMs` is compared with while evidence is insufficient: since the last step, or since a person resumed. */
   sinceEvidenceMs: z.number(),
   /** The busiest minute of the last day, all arms. */
   requestsPerMinute: z.number(),
