@@ -4,6 +4,10 @@ import { comparison } from './rollout-policy.schema.ts';
 /** Users under a sticky key fall into so many buckets; the candidate owns the lowest. */
 export const bucketCount = 10_000;
 
+/** How many buckets a candidate of this share owns: whole ones, and each side keeps at least one while it has a share at all. */
+export const bucketsOf = (share: number): number =>
+  share <= 0 ? 0 : share >= 1 ? bucketCount : Math.min(bucketCount - 1, Math.max(1, Math.round(share * bucketCount)));
+
 const count = z.number().int().min(0);
 
 /** A set of buckets: bit b of byte b >> 3 is bucket b; base64 of `bucketCount` / 8 bytes, zero bytes at the end left out. */

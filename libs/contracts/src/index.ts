@@ -87,7 +87,7 @@ export {
   shownMessage,
 } from './error.ts';
 export {
-  type ArmEvidence, armEvidence, bucketCount, bucketSet, type Feedback, type FeedbackClaims, type FeedbackResult, feedback, feedbackClaims, feedbackResult,
+  type ArmEvidence, armEvidence, bucketCount, bucketSet, bucketsOf, type Feedback, type FeedbackClaims, type FeedbackResult, feedback, feedbackClaims, feedbackResult,
   type MetricEvidence, metricEvidence, type PairEvidence, pairEvidence, type RouteRollout, routeRollout,
   type WorkerEvidence, workerEvidence,
 } from './evidence.schema.ts'; // biome-ignore format: one list
