@@ -59,12 +59,15 @@ export const metricInput = z.object({
   /** The current epoch, closed cohorts: for promotion. */
   stable: z.object({ n: z.number(), x: z.number() }),
   candidate: z.object({ n: z.number(), x: z.number() }),
-  /** Of stable in all epochs, closed cohorts: what a bake is held against. Left out: the current epoch alone. */
-  stableOverall: z.object({ n: z.number(), x: z.number() }).optional(),
+  /** All epochs, closed cohorts: a bake is held against `stable` of it. Left out: the current epoch alone. */
+  whole: z
+    .object({
+      stable: z.object({ n: z.number(), x: z.number() }),
+      candidate: z.object({ n: z.number(), x: z.number() }),
+    })
+    .optional(),
   /** The reading's `gap` in the decision that chose the current weight; left out: the weight was within the budget. */
   stepGap: z.number().optional(),
-  /** Of a delayed metric: replies of each arm whose feedback could have come by now; `n` of them is what did come. */
-  replies: z.object({ stable: z.number(), candidate: z.number() }).optional(),
 });
 export type MetricInput = z.infer<typeof metricInput>;
 
@@ -77,7 +80,7 @@ export const decisionInput = z.object({
   stage: z.enum(['shadowing', 'shifting', 'baking']),
   /** Since the weight or the stage last changed. */
   sinceStepMs: z.number(),
-  /** What `maxWaitMs` is compared with while evidence is insufficient: since the last step, or since a person resumed. */
+  /** How long the evidence has not been enough: what `maxWaitMs` is compared with while it still is not. */
   sinceEvidenceMs: z.number(),
   /** The busiest minute of the last day, all arms. */
   requestsPerMinute: z.number(),
