@@ -1,7 +1,8 @@
 import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { PromotionModule } from '@perch/promotion';
+import { RolloutController } from './admin-api/rollout.controller.ts';
 
-export const promotionControllers: Type[] = [];
+export const promotionControllers: Type[] = [RolloutController];
 
 /** For the module that imports `promotionModule(…)`. */
 export const promotionProviders: Provider[] = [];

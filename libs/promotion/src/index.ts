@@ -7,3 +7,4 @@ export { FeedbackService } from './evidence/feedback.service.ts';
 export { PromotionModule, type PromotionOptions } from './promotion.module.ts';
 export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entity.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
+export { SimulationService } from './simulation.service.ts';

@@ -3,8 +3,9 @@ import { BaselineService } from './evidence/baseline.service.ts';
 import { EvidenceService } from './evidence/evidence.service.ts';
 import { FeedbackService } from './evidence/feedback.service.ts';
 import { RolloutService } from './rollout.service.ts';
+import { SimulationService } from './simulation.service.ts';
 
-const parts = [BaselineService, EvidenceService, FeedbackService, RolloutService];
+const parts = [BaselineService, EvidenceService, FeedbackService, RolloutService, SimulationService];
 
 export interface PromotionOptions {
   /** The very `EndpointsModule` of the program. */
