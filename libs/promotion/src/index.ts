@@ -8,3 +8,13 @@ export { PromotionModule, type PromotionOptions } from './promotion.module.ts';
 export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entity.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
 export { SimulationService } from './simulation.service.ts';
+export {type ArmBuckets, 
+  addBucket, type BucketSet, bucketCounts, bucketTally, countBuckets, type EpochBuckets,emptyBuckets, 
+  hasBucket, joinBuckets,
+} from './statistics/buckets.decide.ts'; // biome-ignore format: one list
+export { marginOf } from './statistics/margin.decide.ts';
+export { type ExpectedTraffic, expectedPromotionMs, smallestMargin } from './statistics/margin-auto.decide.ts';
+export { type Bounds, promotionBounds } from './statistics/promotion-bounds.decide.ts';
+export { bakeShare, clockStepMs, firstShare, nextShare, sharesOf } from './statistics/ramp.decide.ts';
+export { type History, nullRatio, rollbackEvidence } from './statistics/rollback-evidence.decide.ts';
+export { decideStep } from './statistics/step.decide.ts';

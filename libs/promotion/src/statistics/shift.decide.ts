@@ -1,0 +1,90 @@
+import type { Decision } from '@perch/contracts';
+import { predictNextStepMs } from './prediction.decide.ts';
+import { bakeShare, clockStepMs, droppedShare, nextShare, sharesOf } from './ramp.decide.ts';
+import { provedWithin } from './reading.decide.ts';
+import { type Outcome, type Sight, stay } from './sight.ts';
+import { duration, gapSentence, percent, widestGap } from './words.ts';
+
+/** What the evidence allows, whatever the time: the bake, a larger share, or nothing. */
+export function allowedStep({ input, readings }: Sight): { next: 'bake' | 'shift'; share: number } | null {
+  const { policy, share } = input;
+  const last = sharesOf(policy).at(-1)!;
+  if (policy.ramp === 'clock' && share >= last) return { next: 'bake', share: bakeShare };
+  const mayBake = policy.ramp === 'auto' || (policy.ramp === 'steps' && share >= last);
+  if (mayBake && provedWithin(readings) && enoughUsers({ input, readings })) return { next: 'bake', share: bakeShare };
+  const rate = Math.max(input.requestsPerMinute, input.requestsPerMinuteNow);
+  const larger = nextShare(policy, share, readings, rate);
+  return larger > share ? { next: 'shift', share: larger } : null;
+}
+
+/** Under a sticky key nothing is promoted on the word of a few users. */
+const enoughUsers = ({ input, readings }: Pick<Sight, 'input' | 'readings'>): boolean =>
+  input.unit === 'request' || readings.every(({ candidate }) => candidate.n >= input.policy.leastBuckets);
+
+/** Weights rise as the evidence allows; steps are at least the dwell apart, those of a clock as long as it says. */
+export function decideShift(sight: Sight): Outcome {
+  const { policy, share, sinceStepMs, holds = [] } = sight.input;
+  const dropped = dropBack(sight);
+  if (dropped) return dropped;
+  if (holds.length > 0) return stay(sight, 'hold', [...holds], null);
+  const step = allowedStep(sight);
+  if (!step) return withoutStep(sight);
+  const waitMs = Math.max(0, (clockStepMs(policy, share) ?? policy.dwellMs) - sinceStepMs);
+  if (waitMs > 0)
+    return stay(
+      sight,
+      'hold',
+      [`Evidence allows ${percent(step.share)}; the step comes in ${duration(waitMs)}.`],
+      waitMs,
+    );
+  return { verdict: 'advance', ...step, reasons: stepReasons(sight, step), nextStepInMs: null };
+}
+
+function dropBack(sight: Sight): Outcome | null {
+  const { policy, share, metrics, requestsPerMinuteNow } = sight.input;
+  const readings = sight.readings.map((reading, at) => ({ ...reading, stepGap: metrics[at]!.stepGap }));
+  const smaller = droppedShare(policy, share, readings, sight.input);
+  if (smaller === null) return null;
+  const sentence = `Traffic grew to ${Math.round(requestsPerMinuteNow)} requests a minute: ${percent(share)} of it would risk more than four budgets of bad requests before the candidate is proved.`;
+  return { verdict: 'hold', next: 'shift', share: smaller, reasons: [sentence], nextStepInMs: null };
+}
+
+const stepReasons = (sight: Sight, step: { next: string; share: number }): string[] => {
+  if (sight.input.policy.ramp === 'clock') return [`The clock of the policy goes on to ${percent(step.share)}.`];
+  const widest = widestGap(sight.readings);
+  const why =
+    step.next === 'bake'
+      ? 'every metric is provably within its margin'
+      : `${percent(step.share)} is within what the evidence allows`;
+  return [`Step to ${percent(step.share)}: ${why}.`, ...(widest ? [gapSentence(widest)] : [])];
+};
+
+/** No step is allowed: the evidence says no, or it does not say enough yet. */
+function withoutStep(sight: Sight): Outcome {
+  const { policy, sinceStepMs, sinceEvidenceMs, share } = sight.input;
+  const worse = sight.readings.find(({ candidate, stable, margin }) => candidate.lower - stable.upper > margin);
+  if (worse) {
+    const outcome = stay(sight, 'hold', [`${gapSentence(worse)} It is provably worse than the margin allows.`], null);
+    const end = policy.onMaxWait === 'abort' ? 'abort' : 'hold';
+    return sinceStepMs < policy.maxWaitMs ? outcome : { ...outcome, next: end, share: end === 'abort' ? 0 : share };
+  }
+  const reasons = shortage(sight);
+  if (sinceEvidenceMs < policy.maxWaitMs) return stay(sight, 'insufficient', reasons, predictNextStepMs(sight.input));
+  const ends: Record<typeof policy.onMaxWait, Pick<Decision, 'next' | 'share'>> = {
+    hold: { next: 'hold', share },
+    promote: { next: 'promote', share: 1 },
+    abort: { next: 'abort', share: 0 },
+  };
+  const waited = `There was not enough evidence for ${duration(policy.maxWaitMs)}.`;
+  return { verdict: 'insufficient', ...ends[policy.onMaxWait], reasons: [waited, ...reasons], nextStepInMs: null };
+}
+
+function shortage(sight: Sight): string[] {
+  const { input, readings } = sight;
+  const widest = widestGap(readings);
+  if (!widest) return ['No metric is counted.'];
+  if (widest.candidate.n === 0) return [`The candidate has had no request that ${widest.metric} could be judged by.`];
+  if (!enoughUsers(sight) && provedWithin(readings))
+    return [`${widest.candidate.n} users are too few; the policy wants ${input.policy.leastBuckets}.`];
+  return [gapSentence(widest)];
+}
