@@ -1,13 +1,25 @@
 import type { RouteTarget } from '@perch/contracts';
 import type { CompiledRoute } from './table.ts';
 
+/** What decides where one request goes, beside the table: with the same of both it goes to the same arm. */
+export interface Chance {
+  /** Uniform in [0, 1). */
+  draw: number;
+  /** Of the request's sticky key; -1: it has none, or the route wants none. */
+  bucket: number;
+  /** The control plane was not heard for too long: a candidate gets nothing. */
+  lapsed: boolean;
+}
+
 /**
- * The target that one request goes to. `draw` is uniform in [0, 1). With `pin` it is that version or undefined; without,
- * the arm the draw falls into, or the newest usable target when no arm is left.
+ * The target that one request goes to. With `pin` it is that version or undefined; without, the arm that its bucket or
+ * draw falls into, or the newest usable target when no arm is left.
  */
-export function pickTarget(route: CompiledRoute, draw: number, pin?: number): RouteTarget | undefined {
+export function pickTarget(route: CompiledRoute, chance: Chance, pin?: number): RouteTarget | undefined {
   if (pin !== undefined) return route.byVersion.get(pin);
-  for (const arm of route.arms) if (draw < arm.until) return arm.target;
+  if (chance.lapsed && route.rollout) return route.rollout.stable;
+  const { draw, bucket } = chance;
+  for (const arm of route.arms) if (bucket < 0 ? draw < arm.until : bucket < arm.untilBucket) return arm.target;
   return route.targets[0];
 }
 

@@ -14,6 +14,7 @@ const target = (deployment: string, version: number): RouteTarget => ({
   processing: { builtin: 'passthrough', options: {} },
   files: [],
 });
+const by = (draw: number) => ({ draw, bucket: -1, lapsed: false });
 const route = (targets: RouteTarget[], arms: [string, number][]): Route => ({
   arms: arms.map(([deployment, share]) => ({ deployment, share })),
   targets,
@@ -41,7 +42,7 @@ describe('compileRoute and pickTarget', () => {
         world,
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         ({ compiled, usable }, draw) => {
-          const picked = pickTarget(compiled, draw);
+          const picked = pickTarget(compiled, by(draw));
           expect(picked === undefined).toBe(usable.size === 0);
           if (picked) expect(usable.has(picked.deployment)).toBe(true);
         },
@@ -75,20 +76,20 @@ describe('compileRoute and pickTarget', () => {
       ),
     );
     const counts = { a: 0, b: 0 };
-    for (let i = 0; i < 10_000; i += 1) counts[pickTarget(compiled, i / 10_000)!.deployment as 'a' | 'b'] += 1;
+    for (let i = 0; i < 10_000; i += 1) counts[pickTarget(compiled, by(i / 10_000))!.deployment as 'a' | 'b'] += 1;
     expect(counts).toEqual({ a: 2_500, b: 7_500 });
   });
 
   it('reaches a target without an arm by its version only', () => {
     const compiled = compileRoute('e', route([target('a', 1), target('b', 2)], [['b', 1]]));
-    expect(pickTarget(compiled, 0.999)!.version).toBe(2);
-    expect(pickTarget(compiled, 0, 1)!.deployment).toBe('a');
-    expect(pickTarget(compiled, 0, 3)).toBeUndefined();
+    expect(pickTarget(compiled, by(0.999))!.version).toBe(2);
+    expect(pickTarget(compiled, by(0), 1)!.deployment).toBe('a');
+    expect(pickTarget(compiled, by(0), 3)).toBeUndefined();
   });
 
   it('prefers the deployment with a share among two of the same version', () => {
     const compiled = compileRoute('e', route([target('old', 1), target('new', 1)], [['new', 1]]));
-    expect(pickTarget(compiled, 0, 1)!.deployment).toBe('new');
+    expect(pickTarget(compiled, by(0), 1)!.deployment).toBe('new');
   });
 });
 

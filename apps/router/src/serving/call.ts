@@ -1,9 +1,10 @@
 import { AppError } from '@perch/contracts';
 import type { CallContext } from '@perch/processing';
-import { type CompiledRoute, readVersion } from '@perch/routing';
+import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
 import type { HttpExchange } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';
 import type { Deployment } from './deployment.ts';
+import type { EvidenceTrial } from './evidence-trial.ts';
 import type { Stage } from './request-stats.ts';
 import { stages } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
@@ -25,14 +26,27 @@ function readPin(fromPath: number | undefined, text: string | undefined): number
   return version;
 }
 
+/** Which side of a rollout a request is on. */
+export type Side = 'stable' | 'candidate';
+
 /** One request on its way: what it asked for, where it is now, and how much time is left. Also its processing's context. */
-export class Call implements CallContext {
+export class Call implements CallContext, Chance {
   readonly exchange: HttpExchange;
   readonly requestId: string;
   readonly pin: number | undefined;
   readonly timeoutMs: number;
   readonly shortened: boolean;
   route: CompiledRoute;
+  /** Its chance, drawn once: another look at the same table gives the same arm. */
+  readonly draw = Math.random();
+  /** Of its sticky key; -1 without one. */
+  bucket = -1;
+  /** The candidate got nothing when this was put on its arm. */
+  lapsed = false;
+  /** The side of the rollout it was put on; undefined without a rollout and for a pinned version. */
+  side: Side | undefined;
+  /** Says how its first attempt ended, where a candidate is on trial. */
+  trial: EvidenceTrial | undefined;
   /** The deployment it is on; set before its processing is called. */
   arm!: Deployment;
   deadlineAt = 0;

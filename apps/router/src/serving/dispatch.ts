@@ -1,7 +1,8 @@
 import { AppError } from '@perch/contracts';
-import { pickTarget } from '@perch/routing';
 import type { CallOptions } from '@perch/triton/inference';
+import { assign } from './assign.ts';
 import type { Call } from './call.ts';
+import type { EvidenceLease } from './evidence-lease.ts';
 import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { ServingTable, ServingTables } from './serving-tables.ts';
@@ -26,10 +27,12 @@ export class Dispatch {
   readonly waiting = new WaitingRoom(maxWaiting, maxWaitingEach);
   retries = 0;
   private readonly tables: ServingTables;
+  private readonly lease: EvidenceLease;
   private readonly budget = new RetryBudget();
 
-  constructor(tables: ServingTables) {
+  constructor(tables: ServingTables, lease: EvidenceLease) {
     this.tables = tables;
+    this.lease = lease;
     tables.onSwap(() => this.waiting.wakeAll());
   }
 
@@ -55,7 +58,7 @@ export class Dispatch {
   private hasArm(call: Call): boolean {
     const table = this.table();
     call.route = table.endpoints.get(call.endpoint) ?? call.route;
-    const target = pickTarget(call.route, Math.random(), call.pin);
+    const target = assign(call, this.lease);
     const arm = target && table.deployments.get(target.deployment);
     if (arm) {
       call.moveTo(arm);

@@ -9,6 +9,8 @@ import { CountSource } from './count.source.ts';
 import { CustomStats } from './custom-stats.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import { Dispatch } from './dispatch.ts';
+import { EvidenceBook } from './evidence-book.ts';
+import { EvidenceLease } from './evidence-lease.ts';
 import { KeyRing } from './key-ring.ts';
 import { type FileReader, ProcessingStore } from './processing.store.ts';
 import { RouterStats } from './router-stats.ts';
@@ -22,6 +24,9 @@ export class Serving {
   private readonly deployments = new DeploymentStore();
   /** What this process counted, for the report. */
   readonly counts = new CountSource(this.deployments.stats);
+  readonly lease = new EvidenceLease();
+  /** What this process counted of rollouts, for the report. */
+  readonly evidence = new EvidenceBook(this.lease);
   private readonly dispatch: Dispatch;
   private readonly stats: RouterStats;
   private readonly custom = new CustomStats();
@@ -31,7 +36,7 @@ export class Serving {
     this.processing = new ProcessingStore(files);
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
-    this.dispatch = new Dispatch(this.tables);
+    this.dispatch = new Dispatch(this.tables, this.lease);
   }
 
   application(others: OtherPaths): RouterApplication {
