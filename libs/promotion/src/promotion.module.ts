@@ -1,11 +1,12 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { BaselineService } from './evidence/baseline.service.ts';
 import { EvidenceService } from './evidence/evidence.service.ts';
+import { EvidenceStore } from './evidence/evidence.store.ts';
 import { FeedbackService } from './evidence/feedback.service.ts';
 import { RolloutService } from './rollout.service.ts';
 import { SimulationService } from './simulation.service.ts';
 
-const parts = [BaselineService, EvidenceService, FeedbackService, RolloutService, SimulationService];
+const parts = [BaselineService, EvidenceService, EvidenceStore, FeedbackService, RolloutService, SimulationService];
 
 export interface PromotionOptions {
   /** The very `EndpointsModule` of the program. */

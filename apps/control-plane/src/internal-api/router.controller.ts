@@ -1,6 +1,7 @@
 import { Body, Controller, Get, Param, Put, Query, Res } from '@nestjs/common';
 import { AppError, type RouterReport, routerReport } from '@perch/contracts';
 import { DocumentSource, RouterService, RouterStatsService } from '@perch/fleet';
+import { EvidenceService } from '@perch/promotion';
 import type { FastifyReply } from 'fastify';
 import { answerPoll, Bearer, type Follow, follow, followerOf, Gone } from './caller.ts';
 
@@ -10,6 +11,7 @@ export class RouterController {
     private readonly routers: RouterService,
     private readonly documents: DocumentSource,
     private readonly stats: RouterStatsService,
+    private readonly evidence: EvidenceService,
   ) {}
 
   @Get('routing-table')
@@ -30,6 +32,7 @@ export class RouterController {
       throw new AppError('forbidden', `this token does not speak for router ${id.slice(0, 64)}`);
     const answer = await this.routers.report(id, report);
     await this.stats.take(id, report);
+    await this.evidence.take(id, report.bootId, report.evidence ?? []);
     return answer;
   }
 }

@@ -2,7 +2,7 @@ import type { MetricInput, PairEvidence } from '@perch/contracts';
 import type { Baseline, RolloutRecord } from '../rollout.entity.ts';
 
 /** What `EvidenceService.read` wants to know of a rollout; a `RolloutRecord` has it all. Counts of epochs that are not named do not count. */
-export type EvidenceScope = Pick<RolloutRecord, 'id' | 'epochs' | 'policy' | 'stickyHeader'>;
+export type EvidenceScope = Pick<RolloutRecord, 'id' | 'epochs' | 'policy' | 'stickyHeader' | 'baseline'>;
 
 /** n judged, x of them with the event: requests, or buckets under a sticky key. */
 export interface Tally {

@@ -1,19 +1,106 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { AppError, type WorkerEvidence } from '@perch/contracts';
-import type { Tx } from '@perch/platform/database';
+import { rolloutWork } from '@perch/endpoints';
+import { type CounterMetric, LOGGER, type Logger, Metrics } from '@perch/platform';
+import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import type { EvidenceScope, RolloutEvidence } from './evidence.entity.ts';
+import { EvidenceStore } from './evidence.store.ts';
+import { readEvidence } from './read.plan.ts';
+import { planReport, type ReportPlan, rowKey } from './report.decide.ts';
 
-const notYet = () => new AppError('not_available_yet', 'evidence is not read yet');
+const mostTurns = 5;
+/** Nothing of a report without news for the rollback rule is so urgent that each router may ask for a pass of its own. */
+const calmMs = 500;
+const isRolloutId = (id: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 
 /** What routers counted of rollouts: taken idempotently, read as what decisions look at. */
 @Injectable()
 export class EvidenceService {
-  /** Never throws for what one row says: rows that cannot be taken are counted, logged and left out. */
-  async take(_router: string, _bootId: string, _evidence: readonly WorkerEvidence[]): Promise<void> {
-    throw notYet();
+  private readonly refusals: CounterMetric<'reason'>;
+  private readonly taken: CounterMetric<never>;
+  private readonly said = new Set<string>();
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly store: EvidenceStore,
+    private readonly work: WorkStore,
+    metrics: Metrics,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {
+    this.taken = metrics.counter('perch_evidence_rows_total', 'Rows of evidence taken from routers.', []);
+    this.refusals = metrics.counter(
+      'perch_evidence_refused_total',
+      'Rows of evidence left out: unknown or finished rollout, an epoch to come, counts that went backwards, malformed.',
+      ['reason'],
+    );
   }
 
-  async read(_tx: Tx, _scope: EvidenceScope): Promise<RolloutEvidence> {
-    throw notYet();
+  /** Never throws for what a row says: rows that cannot be taken are counted, logged and left out. Throws when the database is away. */
+  async take(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<void> {
+    if (evidence.length === 0) return;
+    for (let turn = 1; turn <= mostTurns; turn += 1) {
+      const plan = await this.plan(router, bootId, evidence);
+      if (turn === 1) this.tell(router, plan);
+      if (await this.save(router, bootId, plan)) {
+        this.taken.add({}, plan.rows.length);
+        return;
+      }
+    }
+    throw new AppError(
+      'unavailable',
+      `evidence of router ${router} is written by others at the same time; send it again`,
+    );
+  }
+
+  private async plan(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<ReportPlan> {
+    const ids = [...new Set(evidence.map(({ rollout }) => rollout))].filter(isRolloutId);
+    const tx = this.transactions.manager;
+    const rollouts = ids.length === 0 ? [] : await this.store.rollouts(tx, ids);
+    const known = new Map(rollouts.map((rollout) => [rollout.id, rollout]));
+    const keys = evidence
+      .filter((row) => row.worker < 2 ** 31 && row.epoch <= (known.get(row.rollout)?.epoch ?? -1))
+      .map(({ rollout, epoch, worker }) => ({ rollout, epoch, worker }));
+    const stored = keys.length === 0 ? [] : await this.store.stored(tx, router, bootId, keys);
+    return planReport(evidence, known, new Map(stored.map((row) => [rowKey(row), row])));
+  }
+
+  /** False: somebody else wrote one of the rows meanwhile, and nothing was kept of this. */
+  private async save(router: string, bootId: string, { rows, sets, wake }: ReportPlan): Promise<boolean> {
+    if (rows.length === 0) return true;
+    try {
+      await this.transactions.run(async (tx) => {
+        if ((await this.store.save(tx, router, bootId, rows, sets)) < rows.length) throw lost;
+        const names = (urgent: boolean) => [...wake].filter(([, at]) => at === urgent).map(([endpoint]) => endpoint);
+        await this.work.enqueueAll(tx, rolloutWork, names(true));
+        await this.work.enqueueAll(tx, rolloutWork, names(false), calmMs);
+      });
+      return true;
+    } catch (error) {
+      if (error === lost) return false;
+      throw error;
+    }
+  }
+
+  /** Each fault once a row: a router that goes on saying it would fill the log. */
+  private tell(router: string, { refused }: ReportPlan): void {
+    for (const { reason, ...row } of refused) {
+      this.refusals.add({ reason });
+      const key = `${router} ${rowKey(row)} ${reason}`;
+      if (this.said.has(key)) continue;
+      if (this.said.size >= 10_000) this.said.clear();
+      this.said.add(key);
+      const level = reason === 'finished_rollout' ? 'debug' : 'warn'; // a router hears of the end a moment later
+      this.logger[level]('evidence left out', { router, reason, ...row, rollout: row.rollout.slice(0, 64) });
+    }
+  }
+
+  /** All that is known of a rollout, merged. */
+  async read(tx: Tx, scope: EvidenceScope): Promise<RolloutEvidence> {
+    const epochs = scope.epochs.map(({ epoch }) => epoch);
+    const counted = await this.store.counted(tx, scope.id, epochs);
+    const sets = scope.stickyHeader === null ? [] : await this.store.sets(tx, scope.id, epochs);
+    return readEvidence(scope, { ...counted, sets, feedback: [], provided: [] });
   }
 }
+
+const lost = new Error('written by somebody else meanwhile');
