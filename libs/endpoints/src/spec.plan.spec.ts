@@ -45,7 +45,6 @@ describe('what a spec may say', () => {
   it.each<[string, object, string]>([
     ['progressive traffic', { traffic: { mode: 'progressive' } }, 'traffic.mode'],
     ['a policy', { traffic: { policy: 'default' } }, 'traffic.policy'],
-    ['sticky', { traffic: { sticky: { header: 'x-user' } } }, 'traffic.sticky'],
     ['an own module', { processing: { module: 'm@1' } }, 'processing.module'],
     ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
     ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
@@ -60,18 +59,20 @@ describe('what a spec may say', () => {
   it('names every part that is not built, not the first alone', () => {
     const error = refused({
       ...minimal,
-      traffic: { mode: 'progressive', sticky: { header: 'x' } },
+      processing: { builtin: 'passthrough', isolation: 'worker' },
       limits: { concurrency: 3 },
     });
     expect((error.details!['errors'] as { path: string }[]).map(({ path }) => path)).toEqual([
-      'traffic.mode',
-      'traffic.sticky',
+      'processing.isolation',
       'limits.concurrency',
     ]);
   });
 
-  it.each(['Pipeline', 'Split'])('kind %s is not built yet', (kind) => {
-    expect(refused({ kind, name: 'x' })).toMatchObject({ code: 'not_available_yet' });
+  it.each([
+    ['Pipeline', 'not_available_yet', 'is not available yet'],
+    ['Split', 'invalid', '"perch split add"'],
+  ])('kind %s is no endpoint', (kind, code, words) => {
+    expect(refused({ kind, name: 'x' })).toMatchObject({ code, message: expect.stringContaining(words) });
   });
 
   it.each<[string, unknown, string]>([

@@ -19,7 +19,6 @@ type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: strin
 const rules: readonly Rule[] = [
   ['traffic.mode', (s) => s.traffic.mode === 'progressive', 'progressive rollouts are not available yet; use newest or weighted'],
   ['traffic.policy', (s) => s.traffic.policy !== undefined, 'rollout policies are not available yet'],
-  ['traffic.sticky', (s) => s.traffic.sticky !== undefined, 'sticky assignment is not available yet'],
   ['processing.module', (s) => s.processing.module !== undefined, 'processing modules of your own are not available yet; use a builtin'],
   ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
   ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
@@ -53,13 +52,21 @@ function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePa
 
 const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message }) => `${path}: ${message}`).join('; ');
 
-/** Throws `not_available_yet` for the kinds of documents that are understood and not built yet. */
+/** Throws `not_available_yet` for the kind of document that is understood and not built yet, `invalid` for a split. */
 export function refuseKind(input: unknown): void {
   const kind = (input as { kind?: unknown } | null)?.kind;
-  if (kind === 'Pipeline' || kind === 'Split')
-    throw new AppError('not_available_yet', `kind ${kind} is not available yet; kind Endpoint is`, {
-      details: { errors: [{ path: 'kind', message: `${kind} is not available yet` }] },
+  if (kind === 'Pipeline')
+    throw new AppError('not_available_yet', 'kind Pipeline is not available yet; kinds Endpoint and Split are', {
+      details: { errors: [{ path: 'kind', message: 'Pipeline is not available yet' }] },
     });
+  if (kind === 'Split')
+    throw new AppError(
+      'invalid',
+      'kind Split is no endpoint: send it to /api/v1/splits ("perch split add"), or apply it',
+      {
+        details: { errors: [{ path: 'kind', message: 'wants Endpoint, got Split' }] },
+      },
+    );
 }
 
 /** An endpoint that is served by an external Triton need not name a model of the registry. */
