@@ -9,6 +9,5 @@ export { KeyService } from './key.service.ts';
 export type { InferenceKey } from './key.store.ts';
 export { eventChannel, OutboxService } from './outbox.service.ts';
 export { WEBHOOK_OPTIONS, type WebhookOptions } from './webhook.client.ts';
-export { toldTypes } from './webhook.decide.ts';
 export { WebhookService } from './webhook.service.ts';
 export { WebhookDeliveryService } from './webhook-delivery.service.ts';

@@ -11,8 +11,8 @@ const webhookUrl = z
   .url({ protocol: /^https?$/, error: 'wants http(s)://host/path' })
   .max(2_000)
   .refine((text) => {
-    const { username, password } = new URL(text);
-    return username === '' && password === '';
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    return !url?.username && !url?.password;
   }, 'wants a URL without user and password; the signature says who calls');
 
 export const webhookName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'a webhook name is 1 to 63 of a-z 0-9 -');
