@@ -23,22 +23,31 @@ export interface DeploymentPlan {
   drain: string[];
 }
 
+export interface SpareRules {
+  /** So many deployments should serve; as many as are wanted when left out. */
+  least?: number;
+  /** Digests that never serve in the place of others. */
+  refused?: ReadonlySet<string>;
+}
+
 /**
- * Which deployments an endpoint should have. What is no longer wanted goes, but as long as a wanted one does not serve,
- * the newest serving one of the others stays in its place: an update that loads slowly, or fails, takes nothing away.
+ * Which deployments an endpoint should have. What is no longer wanted goes, but as long as too few of the wanted ones
+ * serve, the newest serving ones of the others stay in their place: an update that loads slowly, or fails, takes nothing
+ * away.
  */
 export function planDeployments(
   wanted: readonly WantedDeployment[],
   current: readonly CurrentDeployment[],
+  { least = wanted.length, refused = new Set() }: SpareRules = {},
 ): DeploymentPlan {
   const byDigest = new Map(current.map((deployment) => [deployment.digest, deployment]));
   const kept = wanted.map(({ digest }) => byDigest.get(digest)).filter((deployment) => deployment !== undefined);
   const keep = new Set(kept.map(({ id }) => id));
   const serving = kept.filter(({ state }) => state === 'ready').length;
   const spare = current
-    .filter(({ id, state }) => !keep.has(id) && state === 'ready')
+    .filter(({ id, state, digest }) => !keep.has(id) && state === 'ready' && !refused.has(digest))
     .sort((a, b) => b.version - a.version || (a.id < b.id ? -1 : 1))
-    .slice(0, wanted.length - serving)
+    .slice(0, Math.max(0, least - serving))
     .map(({ id }) => id);
   return {
     create: wanted.filter(({ digest }) => !byDigest.has(digest)),

@@ -4,8 +4,11 @@ import { decideState, type StateDecision, servingPlacements } from './deployment
 import { planDeployments } from './deployment.plan.ts';
 import { type Places, type PlacesWorld, planPlaces } from './places.plan.ts';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { defaultMaxVersions } from './resolve/version.plan.ts';
 import { buildRoute, type RoutableDeployment } from './route/route.plan.ts';
 import { type DeploymentSight, decideStatus } from './status.plan.ts';
+import { planTraffic, type TrafficForce, type TrafficPlan, type TrafficWish } from './traffic/traffic.plan.ts';
+import { trafficVerdict } from './traffic/traffic-status.plan.ts';
 
 /** A version the rule wants: deployable, or with the reason why it cannot be deployed. */
 export interface WantedVersion {
@@ -18,6 +21,13 @@ export interface WantedVersion {
   fault: string | null;
 }
 
+/** A version that the rule wants and a rollout refused. */
+export interface Refusal {
+  version: number;
+  digest: string;
+  reason: string;
+}
+
 export interface KnownDeployment {
   id: string;
   version: number;
@@ -28,11 +38,28 @@ export interface KnownDeployment {
   reason: string | null;
 }
 
+/** What is known of the traffic of a progressive endpoint before the pass. */
+export interface TrafficInput {
+  wish: TrafficWish;
+  force: TrafficForce;
+  /** What a rollout names and nothing that is deployed accounts for, as it was deployed before. */
+  stored: readonly WantedVersion[];
+  /** Arms of the route as it stands. */
+  routed: readonly { deployment: string; share: number }[];
+}
+
 /** All that one pass over an endpoint looks at. */
 export interface EndpointWorld extends PlacesWorld {
   generation: number;
   modelExists: boolean;
+  /** What the rule wants, newest first, without what a rollout refused. */
   wanted: readonly WantedVersion[];
+  /** What the rule would want too, had it not been refused; absent = nothing. */
+  refusals?: readonly Refusal[];
+  /** Digests that are never deployed by themselves, whether the rule wants them or not. */
+  refused?: ReadonlySet<string>;
+  /** Of a progressive endpoint that is not stopped: who shares its traffic. */
+  traffic?: TrafficInput;
   /** Not retired ones. */
   deployments: readonly KnownDeployment[];
   /** Why routers cannot serve a deployment that servers hold (its processing did not load there), by deployment. */
@@ -44,22 +71,32 @@ export interface EndpointPlan {
   create: (WantedVersion & { id: string } & StateDecision)[];
   states: ({ id: string; version: number } & StateDecision)[];
   places: Places;
+  /** Of a progressive endpoint: what is said of its traffic from now on. */
+  traffic: TrafficPlan | null;
   /** Null: no route any more. */
   route: Route | null;
   status: EndpointStatus;
 }
 
-type Sighted = KnownDeployment & { placements: Placement[]; wanted: boolean; seen: StateDecision; problem: boolean };
+type Seen = KnownDeployment & { placements: Placement[]; seen: StateDecision; problem: boolean };
+type Sighted = Seen & { wanted: boolean };
 
 /** One pass: states from what servers say, then which deployments there should be, where, and what routers are told. */
 export function planEndpoint(world: EndpointWorld, newId: () => string): EndpointPlan {
-  const known = world.deployments.map((deployment) => look(deployment, world));
-  const plan = planDeployments(
-    world.wanted,
-    known.map(({ id, version, digest, seen }) => ({ id, version, digest, state: seen.state })),
-  );
+  const looked = world.deployments.map((deployment) => look(deployment, world));
+  const current = looked.map(({ id, version, digest, seen }) => ({ id, version, digest, state: seen.state }));
+  const refused = world.refused ?? new Set();
+  const traffic = world.traffic ? shareTraffic(world, world.traffic, current) : null;
+  const wishes = traffic?.wanted ?? world.wanted;
+  // A progressive endpoint is served as long as anybody serves; else as many serve as the rule has versions.
+  const least = traffic ? Math.min(1, wishes.length) : slotsOf(world);
+  const plan = planDeployments(wishes, current, { least, refused });
   const missing = new Set(plan.create.map(({ digest }) => digest));
-  const fresh = world.wanted.filter(({ digest }) => missing.has(digest)).map((wish) => ({ ...wish, id: newId() }));
+  const fresh = [...world.wanted, ...(world.traffic?.stored ?? [])]
+    .filter(({ digest }) => missing.delete(digest))
+    .map((wish) => ({ ...wish, id: newId() }));
+  const digests = new Set(wishes.map(({ digest }) => digest));
+  const known: Sighted[] = looked.map((deployment) => ({ ...deployment, wanted: digests.has(deployment.digest) }));
   const draining = new Set(plan.drain);
   const staying = known.filter(({ id }) => !draining.has(id));
   const places = planPlaces(world, [...staying, ...fresh], draining);
@@ -91,17 +128,27 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
       .filter(({ before, state, reason }) => before.state !== state || before.reason !== reason)
       .map(({ before, id, state, reason }) => ({ id, version: before.version, state, reason })),
     places,
-    ...show(world, routable, sights, sights.find(({ id, wanted }) => wanted && places.short.has(id))?.id, places.short),
+    traffic,
+    ...show(world, routable, sights, traffic, places.short),
   };
 }
 
-function look(deployment: KnownDeployment, world: EndpointWorld): Sighted {
+/** How many versions the rule would have if none were refused. */
+const slotsOf = ({ spec, wanted, refusals = [] }: EndpointWorld) =>
+  Math.min(wanted.length + refusals.length, Math.max(wanted.length, spec?.model.maxVersions ?? defaultMaxVersions));
+
+const shareTraffic = (
+  { wanted, refusals = [], refused = new Set() }: EndpointWorld,
+  { force, stored, routed }: TrafficInput,
+  known: readonly { id: string; version: number; digest: string; state: DeploymentState }[],
+): TrafficPlan => planTraffic({ force, rule: wanted, refusals, stored, routed, refused, known });
+
+function look(deployment: KnownDeployment, world: EndpointWorld): Seen {
   const placements = ofDeployment(world, deployment.id);
-  const wanted = world.wanted.some(({ digest }) => digest === deployment.digest);
   const seen = see(deployment, placements, world);
   const words = world.problems.get(deployment.id);
   const problem = words !== undefined && seen.state === 'ready';
-  return { ...deployment, placements, wanted, problem, seen: problem ? { state: 'failed', reason: words } : seen };
+  return { ...deployment, placements, problem, seen: problem ? { state: 'failed', reason: words } : seen };
 }
 
 /** What drains can serve again as long as a live server of the pool still holds it. */
@@ -138,22 +185,30 @@ const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
   placements.filter((placement) => !leave.some(samePair(placement)));
 
 function show(
-  { spec, generation, wanted, modelExists }: EndpointWorld,
+  { spec, generation, wanted, refusals = [], modelExists }: EndpointWorld,
   routable: readonly RoutableDeployment[],
-  deployments: readonly DeploymentSight[],
-  shortId: string | undefined,
+  deployments: readonly (DeploymentSight & { id: string })[],
+  traffic: TrafficPlan | null,
   short: ReadonlyMap<string, string>,
 ): Pick<EndpointPlan, 'route' | 'status'> {
   if (spec === null) return { route: null, status: removedStatus(generation) };
-  const route = buildRoute(spec, routable);
-  const versions = wanted.map(({ version }) => version);
+  const route = buildRoute(spec, routable, traffic?.force);
   const unusable = new Set(routable.filter((one) => one.unusable).map(({ id }) => id));
-  const serving = route.targets.filter(({ deployment }) => !unusable.has(deployment)).map(({ version }) => version);
-  const why = shortId === undefined ? undefined : short.get(shortId);
-  return {
-    route,
-    status: decideStatus({ spec, generation, serving, wanted: versions, deployments, short: why, modelExists }),
+  const answering = route.targets.filter(({ deployment }) => !unusable.has(deployment));
+  const shares = new Map(route.arms.map(({ deployment, share }) => [deployment, share]));
+  const serving = traffic ? answering.filter(({ deployment }) => shares.has(deployment)) : answering;
+  const shortId = deployments.find(({ id, wanted: is }) => is && short.has(id))?.id;
+  const facts = {
+    spec,
+    generation,
+    serving: [...new Set(serving.map(({ version }) => version))],
+    wanted: traffic ? (traffic.wish.newest ? [traffic.wish.newest.version] : []) : wanted.map(({ version }) => version),
+    refusals,
+    deployments: deployments.map((one) => ({ ...one, share: shares.get(one.id) ?? 0 })),
+    short: shortId === undefined ? undefined : short.get(shortId),
+    modelExists,
   };
+  return { route, status: decideStatus(facts, traffic ? trafficVerdict(facts, traffic) : undefined) };
 }
 
 const removedStatus = (generation: number): EndpointStatus => ({

@@ -3,6 +3,9 @@ import { splitSource } from './external-endpoint.plan.ts';
 
 export interface DeploymentSight {
   version: number;
+  digest?: string;
+  /** Of the traffic, 0 to 1. */
+  share?: number;
   state: DeploymentState;
   reason: string | null;
   wanted: boolean;
@@ -15,6 +18,8 @@ export interface StatusFacts {
   serving: readonly number[];
   /** Versions that the rule wants, newest first. */
   wanted: readonly number[];
+  /** What the rule would want too, had a rollout not refused it. */
+  refusals?: readonly { version: number; digest: string; reason: string }[];
   deployments: readonly DeploymentSight[];
   /** Why a wanted deployment has fewer servers than it wants. */
   short: string | undefined;
@@ -22,23 +27,41 @@ export interface StatusFacts {
   modelExists: boolean;
 }
 
-type Verdict = Pick<EndpointStatus, 'phase' | 'reason' | 'message'>;
+export type Verdict = Pick<EndpointStatus, 'phase' | 'reason' | 'message'> & { nextVersion?: number };
 
-/** What an endpoint shows. */
-export function decideStatus(facts: StatusFacts): EndpointStatus {
+/** What an endpoint shows. `own`: of a progressive endpoint, what its trial comes to; see `trafficVerdict`. */
+export function decideStatus(facts: StatusFacts, own?: Verdict): EndpointStatus {
   const { serving, generation, deployments, wanted } = facts;
   const servingVersions = [...serving];
   const coming = deployments.filter(({ wanted: is, state }) => is && state !== 'ready').map(({ version }) => version);
   const newest = wanted[0];
   const nextVersion =
     coming.length > 0 ? Math.max(...coming) : newest !== undefined && !servingVersions.includes(newest) ? newest : null;
-  return { ...verdict(facts, servingVersions), generationSeen: generation, servingVersions, nextVersion };
+  return { nextVersion, ...(own ?? verdict(facts)), generationSeen: generation, servingVersions };
 }
 
-function verdict({ spec, wanted, deployments, short, modelExists }: StatusFacts, serving: readonly number[]): Verdict {
+/** Words that end most sentences. */
+export const servesWords = (serving: readonly number[]): string =>
+  serving.length > 0 ? `version ${serving.join(', ')} serves` : 'nothing serves';
+
+/** Why a version that the rule has is not deployed, and who can change that. */
+export function refusedWords(
+  { spec, serving }: Pick<StatusFacts, 'spec' | 'serving'>,
+  { version, digest, reason }: { version: number; digest: string; reason: string },
+): string {
+  const settings = serving.includes(version) ? ' with other settings' : '';
+  const verb = `"perch endpoint quarantine ${spec.name} --release ${digest.slice(0, 12)}"`;
+  return `version ${version}${settings} was refused: ${reason}; release it with ${verb}`;
+}
+
+function verdict(facts: StatusFacts): Verdict {
+  const { spec, serving, wanted, refusals = [], deployments, short, modelExists } = facts;
   const model = `${spec.model.project}/${spec.model.name}`;
-  const now = serving.length > 0 ? `version ${serving.join(', ')} serves` : 'nothing serves';
+  const now = servesWords(serving);
   if (spec.stopped) return { phase: 'blocked', reason: 'stopped', message: `it was stopped by hand; ${now}` };
+  const refused = refusals.find(({ version }) => version >= (wanted[0] ?? 0));
+  const standing = refused && `${now}; ${refusedWords(facts, refused)}`;
+  if (standing && wanted.length === 0) return { phase: 'blocked', reason: 'refused', message: standing };
   if (wanted.length === 0 && spec.model.source) return sourceless(spec.model.source, spec, now);
   if (wanted.length === 0)
     return {
@@ -68,6 +91,7 @@ function verdict({ spec, wanted, deployments, short, modelExists }: StatusFacts,
       reason: 'loading',
       message: `version ${coming.version} is loading${coming.reason ? ` (${coming.reason})` : ''}; ${now}`,
     };
+  if (standing) return { phase: 'blocked', reason: 'refused', message: standing };
   if (short) return { phase: 'progressing', reason: 'too_few_servers', message: `${now}; ${short}` };
   return { phase: 'ready', reason: 'serving', message: now };
 }

@@ -30,7 +30,7 @@ const placed = (server: string, more: Partial<Placement> = {}): Placement => ({
 }); // biome-ignore format: one record
 
 const ready = (version: number, more: Partial<RoutableDeployment> = {}): RoutableDeployment => ({
-  id: `d${version}`, version, tritonModel: `m-v${version}`, body: body(), wanted: true, unusable: false, placements: [placed('s1')], ...more,
+  id: `d${version}`, version, digest: `x${version}`, tritonModel: `m-v${version}`, body: body(), wanted: true, unusable: false, placements: [placed('s1')], ...more,
 }); // biome-ignore format: one record
 
 const spec = (traffic: EndpointSpecInput['traffic']) =>

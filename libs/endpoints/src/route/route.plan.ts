@@ -1,66 +1,47 @@
-import type { EndpointSpec, EngineTensor, Route, RouteTarget, TensorSpec } from '@perch/contracts';
+import type { EndpointSpec, Route, RouteTarget } from '@perch/contracts';
 import type { Placement } from '@perch/fleet';
 import { servingPlacements } from '../deployment.decide.ts';
 import { routedModel } from '../external-endpoint.plan.ts';
 import type { DeploymentBody } from '../resolve/engine.plan.ts';
+import { type ArmChoice, shareForced } from '../traffic/arms.plan.ts';
+import { signatureOf } from '../traffic/signature.plan.ts';
+import type { TrafficForce } from '../traffic/traffic.plan.ts';
+import { shareOut } from './share.plan.ts';
 
 /** A ready deployment that is not draining, with its servers. */
 export interface RoutableDeployment {
   id: string;
   version: number;
+  digest: string;
   tritonModel: string;
   body: DeploymentBody;
   /** The rule wants it now (else it serves in the place of one that is not ready yet). */
   wanted: boolean;
+  /** Wanted because a split names this version, and not by the rule. Absent = no. */
+  named?: boolean;
   /** Routers say that they cannot serve it: it stays in the table, so that they go on trying, and gets no traffic. */
   unusable: boolean;
   placements: readonly Placement[];
 }
 
-type Choice = RouteTarget & Pick<RoutableDeployment, 'wanted' | 'unusable'>;
+type Choice = RouteTarget & Pick<RoutableDeployment, 'digest' | 'wanted' | 'unusable'>;
 
-const withBatch = (tensors: readonly EngineTensor[], maxBatchSize: number): TensorSpec[] =>
-  tensors.map(({ name, type, dims, optional }) => ({
-    name,
-    datatype: type,
-    shape: maxBatchSize > 0 ? [-1, ...dims] : dims,
-    ...(optional ? { optional } : {}),
-  }));
-
-function targetOf({ id, version, tritonModel, body, placements }: RoutableDeployment): RouteTarget | undefined {
+function targetOf({ id, version, tritonModel, body, placements, named }: RoutableDeployment): RouteTarget | undefined {
   const servers = servingPlacements(placements).map(({ server }) => server);
   if (servers.length === 0) return undefined;
-  const told = placements.find(({ proved, observed }) => proved && observed?.inputs && observed.outputs)?.observed;
   const names = new Map(placements.map((placement) => [placement.server, placement.tritonModel]));
   const others = servers.filter((server) => names.get(server) !== tritonModel).sort();
-  const placed = body.variants.find((variant) => variant.tritonModel === names.get(servers[0]!)) ?? body.variants[0]!;
-  const { engine } = placed.model;
-  const maxBatchSize = told?.maxBatchSize ?? engine.maxBatchSize;
   return {
     deployment: id,
+    ...(named ? { named: true as const } : {}),
     version,
     ...routedModel(tritonModel),
     ...(others.length > 0 ? { models: Object.fromEntries(others.map((server) => [server, names.get(server)!])) } : {}),
     servers: [...servers].sort(),
-    maxBatchSize,
-    inputs: told?.inputs ?? withBatch(engine.inputs, maxBatchSize),
-    outputs: told?.outputs ?? withBatch(engine.outputs, maxBatchSize),
+    ...signatureOf(body, placements, names.get(servers[0]!)),
     processing: body.processing,
     files: body.processingFiles,
   };
-}
-
-/** Relative weights by target, newest first; all of them zero means: nothing that has weight can serve. */
-function weigh(traffic: EndpointSpec['traffic'], targets: readonly Choice[]): number[] {
-  const usable = targets.filter(({ unusable }) => !unusable);
-  if (traffic.mode === 'weighted') {
-    const { weights, newestFirst } = traffic;
-    return targets.map((target) =>
-      target.unusable ? 0 : (weights?.[String(target.version)] ?? newestFirst?.[usable.indexOf(target)] ?? 0),
-    );
-  }
-  const newest = usable.find(({ wanted }) => wanted);
-  return targets.map((target) => (target === newest ? 1 : 0));
 }
 
 /** In which order several deployments of one version are considered for its one target. */
@@ -69,34 +50,56 @@ const byWorth = (a: RoutableDeployment, b: RoutableDeployment) =>
 
 /**
  * The route of one endpoint from its ready deployments. Each version has one target: the one the spec wants, else the
- * one that serves in its place. Weights count ready versions only and are brought to a sum of 1; when nothing that has
- * weight can serve, the newest that can takes all, because an answer from it is better than none.
+ * one that serves in its place. The weight of a version that cannot serve goes to the heaviest that can; when nothing
+ * that has weight can serve, the newest that can takes all, because an answer from it is better than none. `force`: what
+ * a rollout says of a progressive endpoint; then each deployment has a target.
  */
-export function buildRoute(spec: EndpointSpec, deployments: readonly RoutableDeployment[]): Route {
-  const chosen = new Map<number, Choice>();
-  for (const deployment of [...deployments].sort(byWorth)) {
-    const { wanted, unusable } = deployment;
-    const target = targetOf(deployment);
-    if (target && !chosen.has(deployment.version)) chosen.set(deployment.version, { ...target, wanted, unusable });
-  }
-  const targets = [...chosen.values()].sort((a, b) => b.version - a.version);
-  const given = weigh(spec.traffic, targets);
-  const sum = given.reduce((total, weight) => total + weight, 0);
-  const last = Math.max(
-    0,
-    targets.findIndex(({ unusable }) => !unusable),
-  );
-  const weights = sum > 0 ? given : targets.map((_, place) => (place === last ? 1 : 0));
-  const total = sum > 0 ? sum : 1;
+export function buildRoute(
+  spec: EndpointSpec,
+  deployments: readonly RoutableDeployment[],
+  force?: TrafficForce,
+): Route {
+  const choices = force ? everyTarget(deployments, force) : oneOfEachVersion(deployments);
   return {
-    arms: targets
-      .map(({ deployment }, place) => ({ deployment, share: weights[place]! / total }))
-      .filter(({ share }) => share > 0),
-    targets: targets.map(({ wanted: _wanted, unusable: _unusable, ...target }) => target),
+    ...(force ? shareForced(spec, force, choices) : shareBySpec(spec, choices)),
+    targets: choices.map(({ digest: _digest, wanted: _wanted, unusable: _unusable, ...target }) => target),
     access: spec.access.inference,
     timeoutMs: spec.limits.timeoutMs,
     maxBodyBytes: spec.limits.maxBodyBytes,
     idempotent: spec.idempotent,
     ...(spec.stopped ? { stopped: true } : {}),
+  };
+}
+
+function choiceOf(deployment: RoutableDeployment): Choice | undefined {
+  const { digest, wanted, named, unusable } = deployment;
+  const target = targetOf(deployment);
+  return target && { ...target, digest, wanted: wanted && !named, unusable };
+}
+
+function oneOfEachVersion(deployments: readonly RoutableDeployment[]): Choice[] {
+  const chosen = new Map<number, Choice>();
+  for (const deployment of [...deployments].sort(byWorth)) {
+    const choice = choiceOf(deployment);
+    if (choice && !chosen.has(deployment.version)) chosen.set(deployment.version, choice);
+  }
+  return [...chosen.values()].sort((a, b) => b.version - a.version);
+}
+
+/** Newest version first; whoever asks for a version of which there are two meets the stable one. */
+function everyTarget(deployments: readonly RoutableDeployment[], { stable }: TrafficForce): Choice[] {
+  const order = (a: RoutableDeployment, b: RoutableDeployment) =>
+    b.version - a.version || Number(b.digest === stable) - Number(a.digest === stable) || byWorth(a, b);
+  return [...deployments].sort(order).flatMap((deployment) => choiceOf(deployment) ?? []);
+}
+
+function shareBySpec({ name, traffic }: EndpointSpec, targets: readonly Choice[]): ArmChoice {
+  const shares = shareOut(traffic, targets);
+  const { sticky } = traffic;
+  return {
+    arms: targets
+      .map(({ deployment }, place) => ({ deployment, share: shares[place]! }))
+      .filter(({ share }) => share > 0),
+    ...(sticky ? { sticky: { header: sticky.header, salt: name } } : {}),
   };
 }

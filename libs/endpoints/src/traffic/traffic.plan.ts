@@ -68,3 +68,107 @@ export interface TrafficSight {
   /** Digests that are never deployed again by themselves. */
   quarantine: string[];
 }
+
+/** A deployment that is there, as the pass has just seen it. */
+interface SeenDeployment {
+  id: string;
+  version: number;
+  digest: string;
+  state: DeploymentState;
+}
+
+/** Whatever can be deployed: a version of the rule, or what an earlier deployment was made from. */
+interface Deployable {
+  version: number;
+  digest: string;
+}
+
+export interface TrafficWorld<Wish extends Deployable> {
+  force: TrafficForce;
+  /** What the rule wants and nobody refused, newest first. */
+  rule: readonly Wish[];
+  /** Versions that the rule has and that were refused as they would be deployed now. */
+  refusals: readonly { version: number }[];
+  /** Retired deployments that are named by their digests and can be deployed again as they were. */
+  stored: readonly Wish[];
+  /** Who has the traffic now: ids of deployments. */
+  routed: readonly { deployment: string; share: number }[];
+  refused: ReadonlySet<string>;
+  known: readonly SeenDeployment[];
+}
+
+/** What a pass makes of it. Doing it again on what it leads to changes nothing. */
+export interface TrafficPlan {
+  /** Digests that should be deployed, the stable one first. */
+  wanted: Deployable[];
+  wish: TrafficWish;
+  /** To be kept from now on; the one that was given where nothing had to be set. */
+  force: TrafficForce;
+}
+
+const digestsOf = ({ stable, candidate, keep }: TrafficForce): string[] =>
+  [stable, candidate, ...keep].filter((digest) => digest !== null);
+
+/** Digests that a rollout names and that neither the rule nor what is deployed accounts for. */
+export const missingDigests = (
+  force: TrafficForce,
+  rule: readonly Deployable[],
+  known: readonly Deployable[],
+): string[] => {
+  const there = new Set([...rule, ...known].map(({ digest }) => digest));
+  return digestsOf(force).filter((digest) => !there.has(digest));
+};
+
+/** Who serves when nobody was told to: whoever has most of the traffic now, else the newest of the rule that can. */
+function pickStable({ routed, known, rule, refused }: TrafficWorld<Deployable>): string | null {
+  const ready = known.filter(({ state, digest }) => state === 'ready' && !refused.has(digest));
+  const heaviest = [...routed].sort((a, b) => b.share - a.share);
+  const serving = heaviest.map(({ deployment }) => ready.find(({ id }) => id === deployment)).find((one) => one);
+  const newest = rule.map(({ digest }) => ready.find((one) => one.digest === digest)).find((one) => one);
+  return (serving ?? newest)?.digest ?? null;
+}
+
+/**
+ * Which deployments share the traffic of a progressive endpoint, and which should be there: what its rollout names, the
+ * newest that the rule wants, and the rule's others. A rollout decides about all but one thing: without any stable one,
+ * whoever serves becomes it. What was refused is as if it had never been named; a rule without any version ends it all.
+ */
+export function planTraffic<Wish extends Deployable>(world: TrafficWorld<Wish>): TrafficPlan {
+  const { rule, refusals, stored, known, refused } = world;
+  if (rule.length + refusals.length === 0)
+    return { wanted: [], wish: noWish, force: { ...noForce, held: world.force.held } };
+  const byDigest = new Map<string, Deployable>([...known, ...stored, ...rule].map((one) => [one.digest, one]));
+  const usable = (digest: string | null) =>
+    digest !== null && byDigest.has(digest) && !refused.has(digest) ? digest : null;
+  const stable = usable(world.force.stable) ?? pickStable(world);
+  const force = world.force.stable === stable ? world.force : { ...world.force, stable };
+  const named = [stable, usable(force.candidate), ...force.keep.map(usable)].filter((digest) => digest !== null);
+  const wishes = withoutStepBack(rule, refusals, stable === null ? undefined : byDigest.get(stable));
+  const follows =
+    force.held === null || named.length === 0
+      ? wishes
+      : wishes.filter(({ digest }) => known.some((one) => isThere(one, digest)));
+  const digests = [...new Set([...named, ...follows.map(({ digest }) => digest)])];
+  const [newest] = wishes;
+  return {
+    wanted: digests.map((digest) => byDigest.get(digest)!),
+    wish: { newest: newest ? { version: newest.version, digest: newest.digest } : null },
+    force,
+  };
+}
+
+/**
+ * When new settings were refused for the version that serves, it serves on as it is: the rule does not go on to an older
+ * version with these settings.
+ */
+function withoutStepBack(
+  rule: readonly Deployable[],
+  refusals: readonly { version: number }[],
+  stable: Deployable | undefined,
+): readonly Deployable[] {
+  if (!stable || (rule[0]?.version ?? 0) >= stable.version) return rule;
+  return refusals.some(({ version }) => version === stable.version) ? [stable, ...rule.slice(0, -1)] : rule;
+}
+
+/** While automatic updates are held, the rule keeps what it has and adds nothing. */
+const isThere = ({ digest: has, state }: SeenDeployment, digest: string) => has === digest && state !== 'draining';
