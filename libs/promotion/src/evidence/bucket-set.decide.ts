@@ -41,3 +41,12 @@ const bitsOf = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).re
 export const sizeOf = (set: BucketSet): number => set.reduce((sum, byte) => sum + bitsOf[byte]!, 0);
 
 export const hasBucket = (set: BucketSet, bucket: number): boolean => (set[bucket >> 3]! & (1 << (bucket & 7))) !== 0;
+
+/** The buckets that are in one of both, in order. */
+export function bucketsIn(one: BucketSet, other: BucketSet): number[] {
+  const found: number[] = [];
+  for (let at = 0; at < bytes; at += 1)
+    for (let rest = one[at]! | other[at]!; rest !== 0; rest &= rest - 1)
+      found.push(8 * at + 31 - Math.clz32(rest & -rest));
+  return found;
+}

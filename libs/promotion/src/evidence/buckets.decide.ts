@@ -1,5 +1,5 @@
 import { bucketCount, type EpochCounts } from '@perch/contracts';
-import { type BucketSet, hasBucket, setOf } from './bucket-set.decide.ts';
+import { type BucketSet, bucketsIn, hasBucket, setOf } from './bucket-set.decide.ts';
 
 /** Buckets with an event in one epoch, by the arm that they were on. */
 export interface EpochHits {
@@ -41,12 +41,12 @@ export function countBuckets(hits: readonly EpochHits[]): BucketCounts {
       byShare.set(chance, counts);
       return true;
     };
-    for (let bucket = 0; bucket < bucketCount; bucket += 1) {
+    for (const bucket of bucketsIn(stable, candidate)) {
       if (last[bucket] === spent) continue;
       if (hasBucket(candidate, bucket)) {
         if (count(bucket, 'candidateEvents')) candidates.push(bucket);
         last[bucket] = spent;
-      } else if (hasBucket(stable, bucket) && count(bucket, 'stableEvents')) last[bucket] = share;
+      } else if (count(bucket, 'stableEvents')) last[bucket] = share;
     }
     return [...byShare.values()].sort((one, other) => one.share - other.share);
   });
