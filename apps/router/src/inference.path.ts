@@ -5,7 +5,10 @@ import type { HttpExchange, HttpReply } from './http1/index.ts';
 import { Call } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';
 import type { Dispatch } from './serving/dispatch.ts';
+import { type JudgedReply, judgedNothing, judgedTensors } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
+import type { ShadowCall } from './serving/shadow-call.ts';
+import type { TrialPath } from './serving/trial-path.ts';
 import { namedTensors, tensorsByName } from './tensors.ts';
 
 /** `POST /serve/<endpoint>[/<version>]`: JSON in, JSON out, through the endpoint's processing. */
@@ -17,6 +20,7 @@ export class InferencePath {
     private readonly transport: InferenceTransport,
     private readonly keys: KeyRing,
     private readonly custom: CustomStats,
+    private readonly trials: TrialPath,
   ) {}
 
   /** Finds the endpoint and checks the key, before the body is read. `path` is decoded and begins behind `/serve/`. */
@@ -31,9 +35,13 @@ export class InferencePath {
 
   /** Chooses the arm, preprocesses, infers on a server that takes it, postprocesses. */
   async answer(call: Call): Promise<HttpReply> {
-    const contentType = call.exchange.head.headers['content-type'];
     const choosing = this.dispatch.chooseArm(call);
     if (choosing) await choosing;
+    return call.side === undefined ? this.attempt(call) : this.trials.answer(call, this);
+  }
+
+  async attempt(call: Call): Promise<HttpReply> {
+    const contentType = call.exchange.head.headers['content-type'];
     for (;;) {
       const { arm } = call;
       const prepared = arm.processing.preprocess(call.body(), contentType, call);
@@ -44,15 +52,34 @@ export class InferencePath {
       const answer = await this.dispatch.run(call, ({ server, model, modelVersion }, options) =>
         this.transport.infer(server, { modelName: model, modelVersion, inputs: tensors }, options),
       );
-      if (answer) {
-        call.passedStage('infer');
-        const value = arm.processing.postprocess(tensorsByName(answer), carry, call);
-        const json = value instanceof Promise ? await value : value;
-        call.passedStage('postprocess');
-        return jsonReply(json, arm.replyLines);
+      if (!answer) {
+        await this.dispatch.elsewhere(call);
+        continue;
       }
-      await this.dispatch.elsewhere(call);
+      call.passedStage('infer');
+      if (call.first !== undefined && this.trials.replaces(call, call.first, judgedTensors(answer))) continue;
+      const value = arm.processing.postprocess(tensorsByName(answer), carry, call);
+      const json = value instanceof Promise ? await value : value;
+      call.passedStage('postprocess');
+      if (json === undefined && call.first !== undefined && this.trials.replaces(call, call.first, judgedNothing))
+        continue;
+      return jsonReply(json, call.replyLines);
     }
+  }
+
+  /** The same for a copy that nobody waits for. */
+  async copy(call: ShadowCall): Promise<JudgedReply | undefined> {
+    const { arm, endpoint, timeoutMs } = call;
+    const prepared = arm.processing.preprocess(call.body(), call.head.headers['content-type'], call);
+    const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
+    const tensors = namedTensors(inputs);
+    const answer = await this.dispatch.once(arm, endpoint, timeoutMs, ({ server, model, modelVersion }, options) =>
+      this.transport.infer(server, { modelName: model, modelVersion, inputs: tensors }, options),
+    );
+    if (!answer) return undefined;
+    const reply = judgedTensors(answer);
+    await arm.processing.postprocess(tensorsByName(answer), carry, call);
+    return reply;
   }
 }
 

@@ -1,13 +1,16 @@
 import { AppError } from '@perch/contracts';
 import { mayCall } from '@perch/routing';
 import type { ForwardReply, ForwardRequest, InferenceTransport } from '@perch/triton/inference';
-import type { HttpExchange, HttpReply } from './http1/index.ts';
+import type { HttpExchange, HttpReply, RequestHead } from './http1/index.ts';
 import { renameDocument, renameInferReply } from './oip-names.ts';
 import { type OipAction, readOipTarget } from './oip-target.ts';
 import { Call } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';
 import type { Dispatch } from './serving/dispatch.ts';
+import { type JudgedReply, judgedForward } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
+import type { ShadowCall } from './serving/shadow-call.ts';
+import type { TrialPath } from './serving/trial-path.ts';
 import type { Upstream } from './serving/upstream.ts';
 
 /** Headers of the request that mean something to the model server. */
@@ -21,6 +24,17 @@ const json = (value: unknown, headerLines = ''): HttpReply => ({
 });
 const empty = (status: number): HttpReply => ({ status, contentType: '', headerLines: '', body: '' });
 
+type OipCall = Call & { action: OipAction };
+
+function requestOf(
+  { head, action, body }: { head: RequestHead; action: OipAction; body: Buffer[] },
+  { model, modelVersion }: Upstream,
+): ForwardRequest {
+  const headers: Record<string, string> = {};
+  for (const name of passedOn) if (head.headers[name] !== undefined) headers[name] = head.headers[name];
+  return { method: action === '/infer' ? 'POST' : 'GET', model, modelVersion, action, headers, body };
+}
+
 /** The Open Inference Protocol over HTTP: tensors pass as they are, processing is not applied, the split is. */
 export class OipPath {
   readonly shape = 'oip';
@@ -30,6 +44,7 @@ export class OipPath {
     private readonly transport: InferenceTransport,
     private readonly keys: KeyRing,
     private readonly custom: CustomStats,
+    private readonly trials: TrialPath,
   ) {}
 
   /** Answers what needs no model server; undefined for the rest. `path` begins with `/v2`. */
@@ -48,7 +63,7 @@ export class OipPath {
   }
 
   /** Finds the endpoint and checks the key, before the body is read. */
-  open(exchange: HttpExchange, path: string, requestId: string): Call & { action: OipAction } {
+  open(exchange: HttpExchange, path: string, requestId: string): OipCall {
     const { method, headers } = exchange.head;
     const target = path.startsWith('/v2/models/') ? readOipTarget(path.slice(11)) : undefined;
     if (!target) throw new AppError('not_found', 'Not Found');
@@ -63,41 +78,53 @@ export class OipPath {
     return Object.assign(call, { action: target.action });
   }
 
-  async answer(call: Call & { action: OipAction }): Promise<HttpReply> {
+  async answer(call: OipCall): Promise<HttpReply> {
     const choosing = this.dispatch.chooseArm(call);
     if (choosing) await choosing;
     if (call.action === '') return this.metadata(call);
+    // what asks for readiness and statistics is no request of a rollout
+    const onTrial = call.side !== undefined && call.action === '/infer';
+    return onTrial ? this.trials.answer(call, this) : this.attempt(call);
+  }
+
+  async attempt(call: OipCall): Promise<HttpReply> {
+    const { action, exchange } = call;
+    const { head, body } = exchange;
     for (;;) {
       let from: Upstream | undefined;
       const answer = await this.dispatch.run(call, (upstream, options) => {
         from = upstream;
-        return this.transport.forward(upstream.server, this.requestOf(call, upstream), options);
+        return this.transport.forward(upstream.server, requestOf({ head, action, body }, upstream), options);
       });
-      if (answer && from) {
-        call.passedStage('infer');
-        call.exchange.recyclable = answer.sent && call.tried === undefined;
-        return this.replyOf(call, answer, from);
+      if (!answer || !from) {
+        await this.dispatch.elsewhere(call);
+        continue;
       }
-      await this.dispatch.elsewhere(call);
+      call.passedStage('infer');
+      const { first } = call;
+      if (first !== undefined && this.trials.replaces(call, first, judgedForward(answer, exchange))) continue;
+      exchange.recyclable = answer.sent && call.tried === undefined && !first?.keepsBody;
+      return this.replyOf(call, answer, from);
     }
   }
 
-  private requestOf(call: Call & { action: OipAction }, { model, modelVersion }: Upstream): ForwardRequest {
-    const { head, body } = call.exchange;
-    const headers: Record<string, string> = {};
-    for (const name of passedOn) if (head.headers[name] !== undefined) headers[name] = head.headers[name];
-    const method = call.action === '/infer' ? ('POST' as const) : ('GET' as const);
-    return { method, model, modelVersion, action: call.action, headers, body };
+  /** The same for a copy that nobody waits for. */
+  async copy(call: ShadowCall): Promise<JudgedReply | undefined> {
+    const { arm, endpoint, timeoutMs, head, pieces: body } = call;
+    const answer = await this.dispatch.once(arm, endpoint, timeoutMs, (upstream, options) =>
+      this.transport.forward(upstream.server, requestOf({ head, action: '/infer', body }, upstream), options),
+    );
+    return answer && judgedForward(answer, { head, body });
   }
 
-  private replyOf(call: Call & { action: OipAction }, answer: ForwardReply, from: Upstream): HttpReply {
+  private replyOf(call: OipCall, answer: ForwardReply, from: Upstream): HttpReply {
     const names = {
       tritonModel: from.model,
       tritonVersion: from.modelVersion || '1',
       endpoint: call.endpoint,
       version: call.version,
     };
-    const headerLines = call.arm.replyLines;
+    const headerLines = call.replyLines;
     if (call.action === '/ready') return { ...empty(200), headerLines };
     if (call.action !== '/infer')
       return { status: 200, contentType: 'application/json', headerLines, body: [renameDocument(answer.body, names)] };
@@ -123,7 +150,7 @@ export class OipPath {
       inputs: tensors(inputs),
       outputs: tensors(outputs),
     };
-    return json(value, call.arm.replyLines);
+    return json(value, call.replyLines);
   }
 
   /** What the caller may use. Throws `unauthenticated` for an unknown key; without one, the public endpoints. */

@@ -7,6 +7,8 @@ import { armLines } from './serving/deployment.ts';
 import { type ErrorShape, errorReply } from './serving/error-reply.ts';
 import { requestIdOf } from './serving/request-id.ts';
 import type { RouterStats } from './serving/router-stats.ts';
+import type { ShadowedPath } from './serving/shadow.ts';
+import type { TrialPath } from './serving/trial-path.ts';
 
 /** Everything that is not inference: health, metrics. */
 export interface OtherPaths {
@@ -15,7 +17,7 @@ export interface OtherPaths {
 
 interface Pending {
   call: Call;
-  path: { shape: ErrorShape; answer(call: Call): Promise<HttpReply> };
+  path: ShadowedPath & { shape: ErrorShape; answer(call: Call): Promise<HttpReply> };
 }
 
 const otherBodyBytes = 65_536;
@@ -27,12 +29,14 @@ export class RouterApplication implements HttpApplication {
   private readonly oip: OipPath;
   private readonly others: OtherPaths;
   private readonly stats: RouterStats;
+  private readonly trials: TrialPath;
 
-  constructor(serve: InferencePath, oip: OipPath, others: OtherPaths, stats: RouterStats) {
+  constructor(serve: InferencePath, oip: OipPath, others: OtherPaths, stats: RouterStats, trials: TrialPath) {
     this.serve = serve;
     this.oip = oip;
     this.others = others;
     this.stats = stats;
+    this.trials = trials;
   }
 
   admit(exchange: HttpExchange): number | HttpReply {
@@ -86,10 +90,11 @@ export class RouterApplication implements HttpApplication {
       const error = exchange.cancelled ? new AppError('cancelled', 'the client went away') : caught;
       arm = call.arm;
       this.stats.countFailure(error, arm?.stats, call, performance.now() - startedAt);
-      const lines = (arm?.replyLines ?? noArm) + idLine(call.requestId);
+      const lines = (arm ? call.replyLines : noArm) + idLine(call.requestId);
       exchange.reply(errorReply(error, path.shape, call.requestId, lines));
     } finally {
       call.moveTo(undefined);
+      if (call.first !== undefined) this.trials.replied(call, call.first, path);
     }
   }
 

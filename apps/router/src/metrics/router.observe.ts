@@ -5,6 +5,8 @@ import type { Dispatch } from '../serving/dispatch.ts';
 import { type ArmStats, stages } from '../serving/request-stats.ts';
 import type { RouterStats } from '../serving/router-stats.ts';
 import type { ServingTables } from '../serving/serving-tables.ts';
+import type { Shadow } from '../serving/shadow.ts';
+import type { TrialStats } from '../serving/trial-stats.ts';
 import { labelText, type MetricFamily } from './snapshot.ts';
 
 export interface Observed {
@@ -13,6 +15,8 @@ export interface Observed {
   dispatch: Dispatch;
   stats: RouterStats;
   custom: CustomStats;
+  shadow: Shadow;
+  trialStats: TrialStats;
 }
 
 type Samples = MetricFamily['samples'];
@@ -62,6 +66,9 @@ const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'coun
     `${series}{${labelText({ ...one.arm, name: one.name, kind: one.kind })}}`,
     one[value],
   ]);
+
+const trialSamples = (counts: ReadonlyMap<string, number>, series: string): Samples =>
+  [...counts].map(([labels, count]) => [`${series}{${labels}}`, count]);
 
 interface Figure {
   name: string;
@@ -136,6 +143,36 @@ const figures: Figure[] = [
     type: 'gauge',
     merge: 'min',
     read: ({ tables }) => tables.current?.revision ?? -1,
+  },
+  {
+    name: 'perch_router_fallbacks_total',
+    help: 'Requests that stable answered for the candidate, by why and by the version of the candidate.',
+    type: 'counter',
+    read: ({ trialStats }) => trialSamples(trialStats.fallbacks.counts, 'perch_router_fallbacks_total'),
+  },
+  {
+    name: 'perch_router_fallbacks_refused_total',
+    help: 'Requests that stable would have answered, had the budget not been spent.',
+    type: 'counter',
+    read: ({ trialStats }) => trialSamples(trialStats.refused.counts, 'perch_router_fallbacks_refused_total'),
+  },
+  {
+    name: 'perch_router_contract_faults_total',
+    help: 'Replies during a rollout that are not what their model declares.',
+    type: 'counter',
+    read: ({ trialStats }) => trialSamples(trialStats.faults.counts, 'perch_router_contract_faults_total'),
+  },
+  {
+    name: 'perch_router_shadows_total',
+    help: 'Copies of requests for a candidate, by what became of them.',
+    type: 'counter',
+    read: ({ trialStats }) => trialSamples(trialStats.shadows.counts, 'perch_router_shadows_total'),
+  },
+  {
+    name: 'perch_router_shadows_in_flight',
+    help: 'Copies of requests on their way to a candidate.',
+    type: 'gauge',
+    read: ({ shadow }) => shadow.inFlight,
   },
   {
     name: 'perch_processing_samples_total',

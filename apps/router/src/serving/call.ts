@@ -5,6 +5,7 @@ import type { HttpExchange } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';
 import type { Deployment } from './deployment.ts';
 import type { EvidenceTrial } from './evidence-trial.ts';
+import type { FirstAttempt } from './first-attempt.ts';
 import type { Stage } from './request-stats.ts';
 import { stages } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
@@ -47,6 +48,8 @@ export class Call implements CallContext, Chance {
   side: Side | undefined;
   /** Says how its first attempt ended, where a candidate is on trial. */
   trial: EvidenceTrial | undefined;
+  /** What becomes of that attempt; there with `trial`. */
+  first: FirstAttempt | undefined;
   /** The deployment it is on; set before its processing is called. */
   arm!: Deployment;
   deadlineAt = 0;
@@ -87,6 +90,11 @@ export class Call implements CallContext, Chance {
     return this.exchange.signal;
   }
 
+  /** Header lines of a reply by the deployment it is on. */
+  get replyLines(): string {
+    return this.first === undefined ? this.arm.replyLines : this.first.linesOf(this.arm);
+  }
+
   /** The body is there: from now on the time runs. */
   start(now: number): void {
     this.deadlineAt = now + this.timeoutMs;
@@ -112,6 +120,13 @@ export class Call implements CallContext, Chance {
     this.arm = arm as Deployment;
   }
 
+  /** Begins anew on another deployment, not to come back to `left`. */
+  restartOn(arm: Deployment, left: string): void {
+    this.tried = undefined;
+    this.passed = new Set([left]);
+    this.moveTo(arm);
+  }
+
   /** Books the time since the last mark. */
   passedStage(stage: Stage): void {
     const now = performance.now();
@@ -127,5 +142,6 @@ export class Call implements CallContext, Chance {
   }
   flag(name: string): void {
     this.custom.flag(this.arm.stats, name);
+    this.first?.flag(name);
   }
 }

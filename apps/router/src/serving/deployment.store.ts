@@ -15,12 +15,16 @@ export class DeploymentStore {
   private readonly upstreams = new Map<string, Upstream>();
   private readonly known = new Map<string, Deployment>();
 
-  /** The deployment of a target; the one from the last table where nothing about it changed. Undefined: not usable. */
+  /**
+   * The deployment of a target; the one from the last table where nothing about it changed. Undefined: not usable.
+   * `arm`: what replies and metrics call it.
+   */
   ensure(
     endpoint: string,
     target: RouteTarget,
     table: RoutingTable,
     processing: ProcessingStore,
+    arm = target.deployment,
   ): Deployment | undefined {
     const loaded = processing.find(target);
     if (!loaded) return undefined;
@@ -29,6 +33,7 @@ export class DeploymentStore {
     if (
       before?.target === target &&
       before.processing === loaded &&
+      before.stats.labels.arm === arm &&
       before.upstreams.length === upstreams.length &&
       before.upstreams.every((upstream, index) => upstream === upstreams[index])
     )
@@ -39,8 +44,8 @@ export class DeploymentStore {
       processing: loaded,
       upstreams,
       gauge: this.gaugeOf(target),
-      stats: this.statsOf(endpoint, String(version), deployment),
-      replyLines: armLines(String(version), deployment),
+      stats: this.statsOf(endpoint, String(version), arm),
+      replyLines: armLines(String(version), arm),
     };
     this.known.set(deployment, made);
     return made;

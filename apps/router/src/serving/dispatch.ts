@@ -2,6 +2,7 @@ import { AppError } from '@perch/contracts';
 import type { CallOptions } from '@perch/triton/inference';
 import { assign } from './assign.ts';
 import type { Call } from './call.ts';
+import type { Deployment } from './deployment.ts';
 import type { EvidenceLease } from './evidence-lease.ts';
 import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
@@ -34,6 +35,11 @@ export class Dispatch {
     this.tables = tables;
     this.lease = lease;
     tables.onSwap(() => this.waiting.wakeAll());
+  }
+
+  /** Told when another table is in force. */
+  onSwap(listener: () => void): void {
+    this.tables.onSwap(listener);
   }
 
   get ready(): boolean {
@@ -80,7 +86,8 @@ export class Dispatch {
     this.budget.countRequest(now);
     for (;;) {
       if (now >= call.deadlineAt && call.waited) throw notReady(call.endpoint); // it ran nowhere
-      const timeoutMs = Math.ceil(call.remainingMs(now));
+      const leftMs = call.remainingMs(now);
+      const timeoutMs = Math.ceil(call.first === undefined ? leftMs : call.first.remainingMs(now, leftMs));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
       upstream.begin();
@@ -95,8 +102,27 @@ export class Dispatch {
     }
   }
 
+  /** One try on one server, for nobody who waits. Undefined: none takes it. Throws what a client would be told. */
+  async once<T>(arm: Deployment, endpoint: string, timeoutMs: number, attempt: Attempt<T>): Promise<T | undefined> {
+    const upstream = pickUpstream(arm.upstreams, undefined, performance.now(), Math.random);
+    if (!upstream) return undefined;
+    upstream.begin();
+    try {
+      const reply = await attempt(upstream, { timeoutMs });
+      this.ended(upstream, 'fine');
+      return reply;
+    } catch (error) {
+      const tried = { endpoint, tritonModel: upstream.model, idempotent: false, shortened: false };
+      const verdict = judgeFailure(error, tried);
+      this.ended(upstream, verdict.server);
+      if (verdict.retry === 'free') return undefined;
+      throw verdict.error;
+    }
+  }
+
   /** After `run` found no server: another arm of the endpoint (unless pinned), else waits for a server of any. */
   async elsewhere(call: Call): Promise<void> {
+    call.first?.failed(notReady(call.endpoint), performance.now());
     call.passed ??= new Set();
     call.passed.add(call.arm.target.deployment);
     const table = this.table();
@@ -126,6 +152,7 @@ export class Dispatch {
     const { idempotent } = call.route.route;
     const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened });
     this.ended(upstream, verdict.server);
+    call.first?.failed(verdict.error, performance.now());
     if (verdict.retry === 'no') throw verdict.error;
     if (verdict.retry === 'budgeted') await this.retryTurn(call, verdict.error);
     this.retries += 1;
@@ -139,7 +166,9 @@ export class Dispatch {
    * Throws `error` when there is none in time, and at once for a request that was lost before.
    */
   private async retryTurn(call: Call, error: AppError): Promise<void> {
-    const until = call.tried ? 0 : Math.min(call.deadlineAt, performance.now() + budgetPatienceMs);
+    const until = call.tried
+      ? 0
+      : Math.min(call.deadlineAt, call.first?.cutAt ?? call.deadlineAt, performance.now() + budgetPatienceMs);
     while (!this.budget.take(performance.now())) {
       if (call.exchange.cancelled || performance.now() >= until) throw error;
       try {

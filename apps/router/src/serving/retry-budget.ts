@@ -1,11 +1,24 @@
 const slots = 10;
 const slotMs = 1_000;
 
-/** Retries that may have run twice: at most 20 % of the requests of the last 10 s, or 50, whichever is more. */
+const least = 50;
+
+function sum(counts: Uint32Array): number {
+  let total = 0;
+  for (let i = 0; i < slots; i += 1) total += counts[i]!;
+  return total;
+}
+
+/** What may be sent twice: at most a share of the requests of the last 10 s (20 % for retries), or 50, whichever is more. */
 export class RetryBudget {
+  readonly share: number;
   private readonly requests = new Uint32Array(slots);
   private readonly retries = new Uint32Array(slots);
   private slot = 0;
+
+  constructor(share = 0.2) {
+    this.share = share;
+  }
 
   /** Called for each request; `now` in milliseconds of any steady clock. */
   countRequest(now: number): void {
@@ -13,11 +26,15 @@ export class RetryBudget {
     this.requests[this.slot % slots]! += 1;
   }
 
-  /** True when one more retry is within the budget, and counts it. */
-  take(now: number): boolean {
+  /** Whether one more is within the budget. */
+  hasRoom(now: number): boolean {
     this.advance(now);
-    const sum = (counts: Uint32Array) => counts.reduce((total, count) => total + count, 0);
-    if (sum(this.retries) >= Math.max(50, 0.2 * sum(this.requests))) return false;
+    return sum(this.retries) < Math.max(least, this.share * sum(this.requests));
+  }
+
+  /** True when one more is within the budget, and counts it. */
+  take(now: number): boolean {
+    if (!this.hasRoom(now)) return false;
     this.retries[this.slot % slots]! += 1;
     return true;
   }

@@ -22,6 +22,12 @@ export interface WorkerState {
   held: boolean;
 }
 
+/** What replies and metrics call a target: its side while a candidate is on trial, else its deployment. */
+function armOf({ rollout }: CompiledRoute, target: RouteTarget): string {
+  if (target === rollout?.stable) return 'stable';
+  return target === rollout?.candidate ? 'candidate' : target.deployment;
+}
+
 /**
  * Prepares a table aside and then swaps it in whole. A route none of whose targets this process can serve stays as it
  * was before, and its deployments are reported as in flight, so that nobody unloads them.
@@ -133,7 +139,7 @@ export class ServingTables {
       return before;
     }
     for (const target of compiled.targets) {
-      const deployment = this.deployments.ensure(name, target, table, this.processing);
+      const deployment = this.deployments.ensure(name, target, table, this.processing, armOf(compiled, target));
       if (deployment) deployments.set(target.deployment, deployment);
     }
     return compiled;

@@ -15,6 +15,9 @@ import { KeyRing } from './key-ring.ts';
 import { type FileReader, ProcessingStore } from './processing.store.ts';
 import { RouterStats } from './router-stats.ts';
 import { ServingTables } from './serving-tables.ts';
+import { Shadow } from './shadow.ts';
+import { TrialPath } from './trial-path.ts';
+import { TrialStats } from './trial-stats.ts';
 
 /** The request path of one process, put together. */
 export class Serving {
@@ -30,6 +33,9 @@ export class Serving {
   private readonly dispatch: Dispatch;
   private readonly stats: RouterStats;
   private readonly custom = new CustomStats();
+  private readonly shadow: Shadow;
+  private readonly trials: TrialPath;
+  private readonly trialStats = new TrialStats();
 
   constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger) {
     this.transport = transport === 'grpc' ? new GrpcTransport() : new HttpTransport();
@@ -37,19 +43,21 @@ export class Serving {
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
     this.dispatch = new Dispatch(this.tables, this.lease);
+    this.shadow = new Shadow(this.dispatch, this.evidence, this.trialStats);
+    this.trials = new TrialPath(this.dispatch, this.evidence, this.shadow, this.trialStats);
   }
 
   application(others: OtherPaths): RouterApplication {
     const keys = new KeyRing();
-    const { dispatch, transport, custom } = this;
-    const serve = new InferencePath(dispatch, transport, keys, custom);
-    const oip = new OipPath(dispatch, transport, keys, custom);
-    return new RouterApplication(serve, oip, others, this.stats);
+    const { dispatch, transport, custom, trials } = this;
+    const serve = new InferencePath(dispatch, transport, keys, custom, trials);
+    const oip = new OipPath(dispatch, transport, keys, custom, trials);
+    return new RouterApplication(serve, oip, others, this.stats, trials);
   }
 
   snapshot(): MetricFamily[] {
-    const { tables, deployments, dispatch, stats, custom } = this;
-    return observeRouter({ tables, deployments, dispatch, stats, custom });
+    const { tables, deployments, dispatch, stats, custom, shadow, trialStats } = this;
+    return observeRouter({ tables, deployments, dispatch, stats, custom, shadow, trialStats });
   }
 
   async close(): Promise<void> {

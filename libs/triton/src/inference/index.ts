@@ -1,4 +1,11 @@
-export { type FaultKind, type InferRequest, type InferResponse, type NamedTensor, TritonFault } from '../wire/index.ts';
+export {
+  decodeHttpResponse,
+  type FaultKind,
+  type InferRequest,
+  type InferResponse,
+  type NamedTensor,
+  TritonFault,
+} from '../wire/index.ts';
 export { ChunkedBody } from './chunked-body.ts';
 export { ConnectionFault, type Reached } from './connection-fault.ts';
 export { GrpcTransport } from './grpc.client.ts';

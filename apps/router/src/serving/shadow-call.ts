@@ -1,0 +1,48 @@
+import type { RouteRollout } from '@perch/contracts';
+import type { CallContext } from '@perch/processing';
+import type { RequestHead } from '../http1/index.ts';
+import type { Call } from './call.ts';
+import type { Deployment } from './deployment.ts';
+
+/** A copy of a live request on its way to the candidate; nobody waits for it. Also its processing's context. */
+export class ShadowCall implements CallContext {
+  readonly requestId: string;
+  readonly endpoint: string;
+  readonly arm: Deployment;
+  readonly timeoutMs: number;
+  readonly head: RequestHead;
+  readonly pieces: Buffer[];
+  /** Flags that count in the rollout. */
+  readonly flags = new Set<string>();
+  private readonly metrics: readonly string[];
+  private limit: AbortSignal | undefined;
+
+  constructor({ requestId, endpoint, timeoutMs, exchange }: Call, arm: Deployment, { metrics }: RouteRollout) {
+    this.requestId = requestId;
+    this.endpoint = endpoint;
+    this.timeoutMs = timeoutMs;
+    this.head = exchange.head;
+    this.pieces = exchange.body;
+    this.arm = arm;
+    this.metrics = metrics;
+  }
+
+  get version(): number {
+    return this.arm.target.version;
+  }
+  get signal(): AbortSignal {
+    this.limit ??= AbortSignal.timeout(this.timeoutMs);
+    return this.limit;
+  }
+
+  body(): Buffer {
+    return this.pieces.length === 1 ? this.pieces[0]! : Buffer.concat(this.pieces);
+  }
+
+  flag(name: string): void {
+    if (this.metrics.includes(name)) this.flags.add(name);
+  }
+  /** Metrics of a module tell of live requests alone. */
+  observe(): void {}
+  count(): void {}
+}

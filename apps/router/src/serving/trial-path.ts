@@ -1,0 +1,142 @@
+import { errorCodeOf } from '@perch/contracts';
+import type { HttpReply } from '../http1/index.ts';
+import type { Call } from './call.ts';
+import { contractFault } from './contract.decide.ts';
+import type { Deployment } from './deployment.ts';
+import type { Dispatch } from './dispatch.ts';
+import { statusOf } from './error-reply.ts';
+import type { EvidenceBook } from './evidence-book.ts';
+import { FirstAttempt } from './first-attempt.ts';
+import type { JudgedReply } from './judged-reply.ts';
+import { RetryBudget } from './retry-budget.ts';
+import type { Shadow, ShadowedPath } from './shadow.ts';
+import type { FallbackReason, TrialStats } from './trial-stats.ts';
+
+/** One way of answering a request, from its body to the reply; asks `replaces` about what a model answered. */
+export interface TriedPath {
+  attempt(call: Call): Promise<HttpReply>;
+}
+
+/**
+ * Live requests of endpoints with a rollout: tells how each one's first attempt ended, lets stable answer where the
+ * candidate failed, was late or broke its contract, and sends copies of stable's requests behind their replies.
+ */
+export class TrialPath {
+  private readonly dispatch: Dispatch;
+  private readonly evidence: EvidenceBook;
+  private readonly shadow: Shadow;
+  private readonly stats: TrialStats;
+  /** By endpoint; those without a rollout are let go when the table changes. */
+  private readonly budgets = new Map<string, RetryBudget>();
+
+  constructor(dispatch: Dispatch, evidence: EvidenceBook, shadow: Shadow, stats: TrialStats) {
+    this.dispatch = dispatch;
+    this.evidence = evidence;
+    this.shadow = shadow;
+    this.stats = stats;
+    dispatch.onSwap(() => this.forgetOver());
+  }
+
+  /** Answers a request that was put on a side of a rollout. Throws what the client is to be told. */
+  async answer(call: Call, path: TriedPath): Promise<HttpReply> {
+    const first = this.begin(call);
+    if (!first) return path.attempt(call);
+    let reply: HttpReply;
+    try {
+      reply = await path.attempt(call);
+    } catch (error) {
+      const now = performance.now();
+      if (call.exchange.cancelled) first.left(now);
+      else first.failed(error, now);
+      const code = errorCodeOf(error);
+      if (statusOf[code] < 500 || !this.fallBack(call, first, code === 'timeout' ? 'late' : 'failed')) throw error;
+      reply = await path.attempt(call);
+    }
+    first.answered(performance.now());
+    if (first.answersForCandidate(call.arm.target.deployment)) {
+      first.fellBack();
+      this.stats.countFallback(call.endpoint, first.rollout.candidate.version, first.fallback ?? 'unready');
+    }
+    return reply;
+  }
+
+  /**
+   * Judges what a model answered to a request on trial. True: stable is to answer in its place, and the call is on it
+   * already. What came of the first attempt is told once; a candidate that answers later is watched all the same.
+   */
+  replaces(call: Call, first: FirstAttempt, reply: JudgedReply): boolean {
+    const onCandidate = call.arm.target.deployment === first.rollout.candidate.deployment;
+    if (first.outcome && !onCandidate) return false;
+    if (first.shadowed) first.reply = reply;
+    if (!first.judgesContract) return false;
+    const outputs = reply.outputs();
+    const fault = outputs ? contractFault(outputs, call.arm.target.outputs, reply.asked) : 'unreadable';
+    first.judged(fault !== undefined);
+    if (!fault) return false;
+    this.stats.countFault(call.arm.stats.labels, fault);
+    if (!onCandidate) return false;
+    first.answered(performance.now());
+    return this.fallBack(call, first, 'contract');
+  }
+
+  /** The reply is on its way. */
+  replied(call: Call, first: FirstAttempt, path: ShadowedPath): void {
+    if (first.shadowed) this.shadow.send(call, first, path);
+  }
+
+  /** Undefined where nobody counts: then nobody is asked twice either. */
+  private begin(call: Call): FirstAttempt | undefined {
+    const now = performance.now();
+    const trial = this.evidence.begin(call, now);
+    if (!trial) return undefined;
+    const { rollout, route } = call.route;
+    const { fallback } = rollout!.spec;
+    const replaceable = fallback !== null && route.idempotent;
+    const first = new FirstAttempt(rollout!, trial, call.deadlineAt - now, replaceable);
+    if (replaceable) {
+      const budget = this.budgetOf(call.endpoint, fallback.budgetPercent);
+      budget.countRequest(now);
+      if (first.isCandidate && budget.hasRoom(now)) first.cut();
+    }
+    call.trial = trial;
+    call.first = first;
+    first.shadowed = !first.isCandidate && !trial.ended && this.shadow.wants(call.route, Math.random());
+    return first;
+  }
+
+  /** Puts the call on stable where that may be, within time and budget. */
+  private fallBack(call: Call, first: FirstAttempt, reason: FallbackReason): boolean {
+    const stable = this.stableFor(call, first);
+    const now = performance.now();
+    if (!stable || now >= call.deadlineAt) return false;
+    const { spec, candidate } = first.rollout;
+    if (!this.budgetOf(call.endpoint, spec.fallback!.budgetPercent).take(now)) {
+      this.stats.countRefused(call.endpoint, candidate.version, reason);
+      return false;
+    }
+    first.fallsBack(reason);
+    call.restartOn(stable, candidate.deployment);
+    return true;
+  }
+
+  /** Stable's deployment, where it may run what the candidate may have run already. */
+  private stableFor({ arm, route, exchange }: Call, { rollout }: FirstAttempt): Deployment | undefined {
+    const onCandidate = arm?.target.deployment === rollout.candidate.deployment;
+    if (!onCandidate || !rollout.spec.fallback || !route.route.idempotent || exchange.cancelled) return undefined;
+    return this.dispatch.table().deployments.get(rollout.stable.deployment);
+  }
+
+  private budgetOf(endpoint: string, percent: number): RetryBudget {
+    let budget = this.budgets.get(endpoint);
+    if (budget?.share !== percent / 100) {
+      budget = new RetryBudget(percent / 100);
+      this.budgets.set(endpoint, budget);
+    }
+    return budget;
+  }
+
+  private forgetOver(): void {
+    const { endpoints } = this.dispatch.table();
+    for (const endpoint of this.budgets.keys()) if (!endpoints.get(endpoint)?.rollout) this.budgets.delete(endpoint);
+  }
+}
