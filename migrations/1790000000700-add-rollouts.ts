@@ -1,9 +1,11 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
+// No foreign key to endpoints: checking it would wait for the pass that holds the endpoint's row while that pass waits for
+// the traffic row, which whoever writes here holds.
 const up = [
   `create table rollouts (
     id uuid primary key,
-    endpoint text not null references endpoints,
+    endpoint text not null,
     row_version integer not null default 1,
     state text not null check (state in
       ('pending', 'verifying', 'shadowing', 'shifting', 'baking', 'promoted', 'rolled_back', 'aborted')),
@@ -25,13 +27,14 @@ const up = [
     restarts integer not null default 0,
     queued jsonb,
     decision jsonb,
+    decided_at timestamptz,
     pairs jsonb,
     fallbacks integer not null default 0,
     started_at timestamptz not null,
     started_by text not null,
     step_at timestamptz not null,
     verifying_since timestamptz not null,
-    waiting_since timestamptz,
+    patience_since timestamptz not null,
     ended_at timestamptz,
     ended_as text check (ended_as in ('promoted', 'verdict', 'person', 'policy', 'timeout', 'endpoint')),
     keep_until timestamptz,

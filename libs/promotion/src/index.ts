@@ -6,7 +6,9 @@ export { EvidenceService } from './evidence/evidence.service.ts';
 export { FeedbackService } from './evidence/feedback.service.ts';
 export { PromotionModule, type PromotionOptions } from './promotion.module.ts';
 export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entity.ts';
+export { RolloutReconcile } from './rollout.reconcile.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
+export { RolloutStore } from './rollout.store.ts';
 export { SimulationService } from './simulation.service.ts';
 export {type ArmBuckets, 
   addBucket, type BucketSet, bucketCounts, bucketTally, countBuckets, type EpochBuckets,emptyBuckets, 

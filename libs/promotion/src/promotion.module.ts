@@ -3,10 +3,25 @@ import { BaselineService } from './evidence/baseline.service.ts';
 import { EvidenceService } from './evidence/evidence.service.ts';
 import { EvidenceStore } from './evidence/evidence.store.ts';
 import { FeedbackService } from './evidence/feedback.service.ts';
+import { RolloutApply } from './rollout.apply.ts';
+import { RolloutObserve } from './rollout.observe.ts';
+import { RolloutReconcile } from './rollout.reconcile.ts';
 import { RolloutService } from './rollout.service.ts';
+import { RolloutStore } from './rollout.store.ts';
 import { SimulationService } from './simulation.service.ts';
 
-const parts = [BaselineService, EvidenceService, EvidenceStore, FeedbackService, RolloutService, SimulationService];
+const parts = [
+  BaselineService,
+  EvidenceService,
+  EvidenceStore,
+  FeedbackService,
+  RolloutApply,
+  RolloutObserve,
+  RolloutReconcile,
+  RolloutService,
+  RolloutStore,
+  SimulationService,
+];
 
 export interface PromotionOptions {
   /** The very `EndpointsModule` of the program. */

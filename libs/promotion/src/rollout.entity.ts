@@ -1,6 +1,7 @@
 import type {
   Decision,
   DecisionInput,
+  Margin,
   PairEvidence,
   RolloutArm,
   RolloutPolicy,
@@ -14,6 +15,8 @@ export interface Epoch {
   /** 0 … 0.99; 0 also while only pairs are compared. */
   share: number;
   since: Date;
+  /** By metric: the gap in the decision that chose this weight. Absent: nothing was proved, or a person chose it. */
+  gaps?: Record<string, number>;
 }
 
 /** What stable was like before: frozen when the rollout starts, so that no decision moves with it. */
@@ -24,6 +27,8 @@ export interface Baseline {
   slowMs: number | null;
   /** The busiest minute of the last day, all arms. */
   requestsPerMinute: number;
+  /** Of all metrics for which the policy names none, where it leaves that to the measured rate. */
+  autoMargin?: Margin;
 }
 
 /**
@@ -61,14 +66,17 @@ export interface RolloutRecord {
   wishSeen: string | null;
   restarts: number;
   queued: { version: number; digest: string } | null;
+  /** The last look at the evidence; kept apart from events, which hold the decisive ones. */
   decision: Decision | null;
+  decidedAt: Date | null;
   pairs: PairEvidence | null;
   fallbacks: number;
   startedAt: Date;
   startedBy: string;
   stepAt: Date;
   verifyingSince: Date;
-  waitingSince: Date | null;
+  /** `maxWaitMs` counts from here: the last step, or when a person resumed. */
+  patienceSince: Date;
   endedAt: Date | null;
   endedAs: RolloutEnd | null;
   /** Of a promoted one: until then the old version stays loaded and a person may go back to it. */
