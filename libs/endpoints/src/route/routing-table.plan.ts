@@ -10,6 +10,8 @@ export interface ChangedRoute {
 
 const pairsOf = (route: Route | null): Pair[] =>
   (route?.targets ?? []).flatMap(({ deployment, servers }) => servers.map((server) => ({ deployment, server })));
+const pairText = ({ deployment, server }: Pair) => `${deployment} ${server}`;
+const routeOf = (entry: Entry | undefined) => (entry?.value ?? null) as Route | null;
 const deploymentsOf = (route: Route | null): string[] => (route?.targets ?? []).map(({ deployment }) => deployment);
 
 /** Why a route may not be published, or undefined: every target has known servers, every arm a target, shares add to 1. */
@@ -36,8 +38,10 @@ export interface RouteChanges {
 }
 
 /**
- * Members of the section `endpoints` to write. `published`: as last published, the changed ones and those that lost a
- * deployment without a decision. A deployment that vanishes is meant to when it is draining or retired.
+ * Members of the section `endpoints` to write. `published`: as last published, the changed ones, those that lost a
+ * deployment without a decision, and whatever else holds deployments of these under another name (splits, and the
+ * endpoints that splits are of). A deployment that vanishes is meant to when it is draining or retired; one that another
+ * name still holds does not vanish, nor does a router lose the way to its servers.
  */
 export function planRoutes(
   changed: readonly ChangedRoute[],
@@ -45,35 +49,30 @@ export function planRoutes(
   states: ReadonlyMap<string, DeploymentState>,
   servers: ReadonlySet<string>,
 ): RouteChanges {
-  const plan: RouteChanges = { entries: [], routed: [], unrouted: [], refused: [] };
+  const faults = changed.map(({ route }) => route && routeFault(route, servers));
+  const taken = changed.filter((_, at) => !faults[at]);
+  const names = new Set(changed.map(({ endpoint }) => endpoint));
+  const takenNames = new Set(taken.map(({ endpoint }) => endpoint));
   const before = new Map(published.map((entry) => [entry.key, entry]));
-  const decided = (id: string) => ['draining', 'retired'].includes(states.get(id) ?? '');
-  for (const { endpoint, route, digest } of changed) {
-    const fault = route && routeFault(route, servers);
-    if (fault) {
-      plan.refused.push({ endpoint, fault });
-      before.delete(endpoint);
-      continue;
-    }
+  const stays = published.filter(({ key }) => !takenNames.has(key));
+  const after = [...taken.map(({ route }) => route), ...stays.map(routeOf)];
+  const held = new Set(after.flatMap(pairsOf).map(pairText));
+  const heldDeployments = new Set(after.flatMap(deploymentsOf));
+  const decided = (id: string) => heldDeployments.has(id) || ['draining', 'retired'].includes(states.get(id) ?? '');
+  const plan: RouteChanges = { entries: [], routed: [], unrouted: [], refused: [] };
+  for (const { endpoint, route, digest } of taken) {
     const old = before.get(endpoint);
-    before.delete(endpoint);
-    const now = new Set(deploymentsOf(route));
-    const gone = [...(old?.unmeant ?? []), ...deploymentsOf((old?.value ?? null) as Route | null)];
-    const unmeant = [...new Set(gone)].filter((id) => !now.has(id) && !decided(id));
+    const gone = [...(old?.unmeant ?? []), ...deploymentsOf(routeOf(old))];
+    const unmeant = [...new Set(gone)].filter((id) => !decided(id));
     plan.entries.push({ section: 'endpoints', key: endpoint, value: route, digest, unmeant });
-    const pairs = pairsOf(route);
-    const isNow = new Set(pairs.map(({ deployment, server }) => `${deployment} ${server}`));
-    plan.routed.push(...pairs);
-    plan.unrouted.push(
-      ...pairsOf((old?.value ?? null) as Route | null).filter(
-        ({ deployment, server }) => !isNow.has(`${deployment} ${server}`),
-      ),
-    );
+    plan.routed.push(...pairsOf(route));
+    plan.unrouted.push(...pairsOf(routeOf(old)).filter((pair) => !held.has(pairText(pair))));
   }
-  for (const entry of before.values()) {
+  for (const entry of stays.filter(({ key }) => !names.has(key))) {
     const unmeant = entry.unmeant.filter((id) => !decided(id));
     if (unmeant.length < entry.unmeant.length) plan.entries.push({ ...entry, unmeant });
   }
+  plan.refused = changed.flatMap(({ endpoint }, at) => (faults[at] ? [{ endpoint, fault: faults[at] }] : []));
   return plan;
 }
 

@@ -5,6 +5,7 @@ import { Coalescing, type CounterMetric, LOGGER, type Logger, Metrics, pause } f
 import { Transactions, type Tx } from '@perch/platform/database';
 import { EndpointsStore } from '../endpoints.store.ts';
 import { KEYS, type KeySource } from '../resolve/version.source.ts';
+import { compileDue } from '../split/split.reconcile.ts';
 import { type ChangedRoute, keyEntries, planRoutes, type RouteChanges, serverEntries } from './routing-table.plan.ts';
 
 /** Changes that come so close together make one table. */
@@ -58,11 +59,14 @@ export class RoutingTableReconcile {
 
   private async planRoutes(
     tx: Tx,
-    changed: readonly ChangedRoute[],
+    endpoints: readonly ChangedRoute[],
     servers: ReadonlySet<string>,
   ): Promise<RouteChanges> {
-    const keys = changed.map(({ endpoint }) => endpoint);
-    const published = await this.stores.fleet.documents.entriesOf(tx, routingTableDocument, 'endpoints', keys);
+    const { documents } = this.stores.fleet;
+    const splits = await compileDue(tx, this.stores, endpoints, servers);
+    const changed = [...endpoints, ...splits.changed];
+    const keys = [...changed.map(({ endpoint }) => endpoint), ...splits.due.map(({ name }) => name), ...splits.owners];
+    const published = await documents.entriesOf(tx, routingTableDocument, 'endpoints', keys);
     const ids = published.flatMap(({ value, unmeant }) => [
       ...unmeant,
       ...((value as Route | null)?.targets ?? []).map(({ deployment }) => deployment),
@@ -72,6 +76,8 @@ export class RoutingTableReconcile {
       this.published.add({ outcome: 'route_refused' });
       this.logger.error('route refused', { endpoint, fault });
     }
+    const refused = plan.refused.map(({ endpoint }) => endpoint);
+    await this.stores.splits.markRouted(tx, splits.due, refused);
     return plan;
   }
 
