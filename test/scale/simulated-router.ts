@@ -5,6 +5,7 @@ import { Enrolment } from '../../apps/router/src/control/enrolment.ts';
 import type { FileStore } from '../../apps/router/src/control/file.store.ts';
 import type { Identity, IdentityStore } from '../../apps/router/src/control/identity.store.ts';
 import { CountBook } from '../../apps/router/src/count-book.ts';
+import { EvidenceLedger } from '../../apps/router/src/evidence-ledger.ts';
 import { ReportLoop } from '../../apps/router/src/report.loop.ts';
 import { RoutingTableSource } from '../../apps/router/src/routing-table.source.ts';
 import type { TableStore } from '../../apps/router/src/table/table.store.ts';
@@ -35,7 +36,14 @@ export class SimulatedRouter {
         this.reports.soon();
       },
     );
-    const reported = { states: () => [this.state()], counts: new CountBook(), collect: () => undefined };
+    const reported = {
+      states: () => [this.state()],
+      counts: new CountBook(),
+      collect: () => undefined,
+      evidence: new EvidenceLedger(),
+      gather: async () => undefined,
+      accepted: () => undefined,
+    };
     this.reports = new ReportLoop(this.client, enrolment, this.source, reported, logger);
   }
 

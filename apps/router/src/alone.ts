@@ -1,6 +1,7 @@
 import type { Logger, Stoppable } from '@perch/platform';
 import { ControlSide } from './control/control-side.ts';
 import { CountBook } from './count-book.ts';
+import { EvidenceLedger } from './evidence-ledger.ts';
 import type { RouterConfig } from './router.config.ts';
 import { startServing } from './serve-program.ts';
 import type { FileReader } from './serving/processing.store.ts';
@@ -10,12 +11,19 @@ import { Serving } from './serving/serving.ts';
 export async function startAlone(config: RouterConfig, logger: Logger): Promise<Stoppable> {
   const files: FileReader = { read: (sha256, size) => control.files.read(sha256, size) };
   const serving = new Serving(config.transport, files, logger);
-  const { tables } = serving;
+  const { tables, lease } = serving;
   const counts = new CountBook();
+  const evidence = new EvidenceLedger();
   const reported = {
     states: () => [tables.state()],
     counts,
     collect: (limit: number) => counts.hear(0, serving.counts.changed(limit)),
+    evidence,
+    gather: async (last: boolean) => {
+      const now = performance.now();
+      evidence.hear(0, serving.evidence.changed(now, last), now);
+    },
+    accepted: (atMs: number) => lease.accepted(atMs),
   };
   const control = new ControlSide(config, (effective) => tables.apply(effective), reported, logger);
   tables.onSwap(() => control.reportSoon());

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { digestOf, errorCodeOf } from '@perch/contracts';
-import type { Logger } from '@perch/platform';
+import { digestOf, errorCodeOf, type RouterReport } from '@perch/contracts';
+import { type Logger, pause } from '@perch/platform';
 import type { ControlClient } from './control/control.client.ts';
 import type { Enrolment } from './control/enrolment.ts';
 import type { CountBook } from './count-book.ts';
+import type { EvidenceLedger } from './evidence-ledger.ts';
 import { mergeStates } from './report.decide.ts';
 import type { RoutingTableSource } from './routing-table.source.ts';
+import { monotonicMs } from './serving/evidence-lease.ts';
 import type { WorkerState } from './serving/serving-tables.ts';
 
 const everyMs = 1_000;
@@ -13,12 +15,20 @@ const everyMs = 1_000;
 const countsEvery = 2;
 const mostCounts = 200;
 const mostAtTheEnd = 20_000;
+/** What the last reports do not bring is lost. */
+const triesAtTheEnd = 4;
+const endPauseMs = 300;
 
 /** What there is to report. `collect` brings the counts of at most so many versions up to date. */
 export interface Reported {
   states(): readonly WorkerState[];
   counts: CountBook;
   collect(limit: number): void;
+  evidence: EvidenceLedger;
+  /** Brings the evidence of every worker up to date; resolves soon even when one does not answer. `last`: requests have ended. */
+  gather(last: boolean): Promise<void>;
+  /** A report that left at this time (`monotonicMs`) was accepted. */
+  accepted(atMs: number): void;
 }
 
 /** Each second: what this router has acknowledged, what still runs, what it cannot serve. The body only when it changed. */
@@ -33,6 +43,8 @@ export class ReportLoop {
   private acceptedHash = '';
   private failing = false;
   private turns = 0;
+  /** The last report did not bring all there was. */
+  private evidenceLeft = false;
   private ending = false;
   /** A beat waits for its turn and will tell what is true by then. */
   private queued = false;
@@ -69,7 +81,11 @@ export class ReportLoop {
     clearInterval(this.timer);
     await this.current;
     this.ending = true;
-    await this.beat();
+    for (let tries = 1; tries <= triesAtTheEnd; tries += 1) {
+      await this.beat();
+      if (!this.failing && !this.evidenceLeft) return;
+      if (this.failing) await pause(endPauseMs);
+    }
   }
 
   /** One report; a slow one is not overtaken by the next. */
@@ -86,25 +102,36 @@ export class ReportLoop {
 
   private async send(): Promise<void> {
     this.queued = false;
+    this.evidenceLeft = false;
     const { identity } = this.enrolment;
     if (!identity) return;
+    await this.reported.gather(this.ending);
     const report = mergeStates(this.reported.states());
     this.retryProblems(Object.keys(report.problems).length > 0);
     const hash = digestOf(report);
     const head = { bootId: this.bootId, hash };
     const told = this.takeCounts();
+    const evidence = this.reported.evidence.take();
+    const sentAtMs = monotonicMs();
     try {
-      const body = hash === this.acceptedHash ? head : { ...head, report };
-      const first = await this.client.report(identity, told ? { ...body, stats: told.stats } : body);
+      const body: RouterReport = hash === this.acceptedHash ? head : { ...head, report };
+      if (told) body.stats = told.stats;
+      if (evidence) body.evidence = evidence.evidence;
+      const first = await this.client.report(identity, body);
       if (first.needReport) {
         await this.client.report(identity, { ...head, report });
         this.reported.counts.allAgain(); // it knew nothing of this boot
+        this.reported.evidence.allAgain();
       }
       this.acceptedHash = hash;
       this.failing = false;
+      this.evidenceLeft = this.reported.evidence.hasNews;
+      this.reported.accepted(sentAtMs);
     } catch (error) {
       this.acceptedHash = '';
       if (told) this.reported.counts.again(told.keys);
+      if (evidence) this.reported.evidence.again(evidence);
+      this.evidenceLeft = evidence !== undefined;
       if (errorCodeOf(error) !== 'unauthenticated') throw error;
       await this.enrolment.renew(this.source.lineage);
     }

@@ -2,9 +2,11 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Logger, Stoppable } from '@perch/platform';
 import { ControlSide } from '../control/control-side.ts';
 import { CountBook } from '../count-book.ts';
+import { EvidenceLedger } from '../evidence-ledger.ts';
 import { type MetricFamily, mergeSnapshots } from '../metrics/snapshot.ts';
 import type { RouterConfig } from '../router.config.ts';
 import type { WorkerState } from '../serving/serving-tables.ts';
+import { EvidenceRound } from './evidence-round.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
 const noTable: WorkerState = { lineage: null, revision: -1, inFlight: {}, problems: {}, held: false };
@@ -18,6 +20,18 @@ interface Count {
   done: () => void;
 }
 
+/** Its last words may arrive after it ended: only then is it gone. */
+function onceGone(worker: Worker, then: (code: number | null, signal: NodeJS.Signals | null) => void): void {
+  const look = () => {
+    if (!worker.isDead() || worker.isConnected()) return;
+    worker.off('exit', look);
+    worker.off('disconnect', look);
+    then(worker.process.exitCode, worker.process.signalCode);
+  };
+  worker.on('exit', look);
+  worker.on('disconnect', look);
+}
+
 /** The first process of a router with several workers: follows the control plane and keeps the workers running, serves nothing. */
 export class RouterPrimary implements Stoppable {
   private readonly config: RouterConfig;
@@ -29,6 +43,10 @@ export class RouterPrimary implements Stoppable {
   private readonly counted = new Map<number, MetricFamily[]>();
   private past: MetricFamily[] = [];
   private readonly book = new CountBook();
+  private readonly evidence = new EvidenceLedger();
+  private readonly evidenceRound = new EvidenceRound();
+  /** When the last accepted report left, by `monotonicMs`. */
+  private acceptedAtMs: number | undefined;
   private nextCount = 1;
   private stopping = false;
 
@@ -36,7 +54,14 @@ export class RouterPrimary implements Stoppable {
     this.config = config;
     this.logger = logger;
     const deliver = async () => this.tellAll({ kind: 'table' });
-    const reported = { states: () => [...this.states.values()], counts: this.book, collect: () => undefined };
+    const reported = {
+      states: () => [...this.states.values()],
+      counts: this.book,
+      collect: () => undefined,
+      evidence: this.evidence,
+      gather: () => this.gather(),
+      accepted: (atMs: number) => this.accepted(atMs),
+    };
     this.control = new ControlSide(config, deliver, reported, logger);
   }
 
@@ -66,12 +91,15 @@ export class RouterPrimary implements Stoppable {
     this.states.set(worker.id, noTable);
     return new Promise((resolve) => {
       worker.on('message', (message: FromWorker) => {
-        if (message.kind === 'listening') resolve(message.address);
-        else this.hear(worker, message);
+        if (message.kind === 'listening') {
+          if (this.acceptedAtMs !== undefined) worker.send({ kind: 'accepted', atMs: this.acceptedAtMs });
+          resolve(message.address);
+        } else this.hear(worker, message);
       });
       worker.on('error', (error) => this.logger.error('worker failed', { error }));
-      worker.on('exit', (code, signal) => {
+      onceGone(worker, (code, signal) => {
         this.states.delete(worker.id);
+        this.evidenceRound.answered(worker.id);
         this.keepCounts(worker.id);
         this.book.gone(worker.id);
         if (this.stopping) return;
@@ -88,6 +116,10 @@ export class RouterPrimary implements Stoppable {
       this.states.set(worker.id, message.state);
       this.control.reportSoon();
     }
+    if (message.kind === 'evidence') {
+      this.evidence.hear(worker.id, message.evidence, performance.now());
+      this.evidenceRound.answered(worker.id, message.id);
+    }
     if (message.kind === 'served') this.book.hear(worker.id, message.counts);
     if (message.kind === 'scrape') void this.answerScrape(worker, message.id);
     if (message.kind !== 'counted') return;
@@ -97,6 +129,20 @@ export class RouterPrimary implements Stoppable {
     count.snapshots.push(message.families);
     count.waiting.delete(worker.id);
     if (count.waiting.size === 0) count.done();
+  }
+
+  /** Every worker's evidence as of now, so that what a kill of all takes away is one report interval and no more. */
+  private gather(): Promise<void> {
+    const asked = this.workers().filter((worker) => worker.isConnected());
+    return this.evidenceRound.ask(
+      asked.map(({ id }) => id),
+      (id) => this.tellAll({ kind: 'evidence', id }),
+    );
+  }
+
+  private accepted(atMs: number): void {
+    this.acceptedAtMs = atMs;
+    this.tellAll({ kind: 'accepted', atMs });
   }
 
   private keepCounts(id: number): void {
@@ -123,9 +169,9 @@ export class RouterPrimary implements Stoppable {
 
   private stopWorker(worker: Worker): Promise<void> {
     return new Promise((resolve) => {
-      if (worker.isDead()) return resolve();
+      if (worker.isDead() && !worker.isConnected()) return resolve();
       const limit = setTimeout(() => worker.process.kill('SIGKILL'), stopLimitMs + this.config.stopDelayMs);
-      worker.once('exit', () => {
+      onceGone(worker, () => {
         clearTimeout(limit);
         resolve();
       });

@@ -52,6 +52,7 @@ export class RouterWorker {
       stop: async () => {
         clearInterval(this.timer);
         this.tellServed(Number.POSITIVE_INFINITY);
+        await this.tellEvidence(0, true);
       },
     };
     const { app, address } = await startServing({ config, logger, serving, control, collect: () => this.scrape() });
@@ -67,6 +68,12 @@ export class RouterWorker {
     switch (message.kind) {
       case 'table':
         this.loading = this.loading.then(() => this.load());
+        return;
+      case 'evidence':
+        void this.tellEvidence(message.id, false);
+        return;
+      case 'accepted':
+        this.serving.lease.accepted(message.atMs);
         return;
       case 'stop':
         // Ctrl-C in a terminal reaches the workers too; a second signal would cut the answers in hand short
@@ -101,6 +108,15 @@ export class RouterWorker {
   private tellServed(limit = versionsAtOnce): void {
     const counts = this.serving.counts.changed(limit);
     if (counts.length > 0) tell({ kind: 'served', counts });
+  }
+
+  /** Resolves when it is on its way: at its end the process waits for that. */
+  private tellEvidence(id: number, last: boolean): Promise<void> {
+    const evidence = this.serving.evidence.changed(performance.now(), last);
+    return new Promise((resolve) => {
+      if (!process.connected) return resolve();
+      process.send!({ kind: 'evidence', id, evidence } satisfies FromWorker, undefined, undefined, () => resolve());
+    });
   }
 
   /** Everybody's counts; only our own when the first process does not answer. */

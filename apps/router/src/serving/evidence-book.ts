@@ -8,6 +8,9 @@ import type { EvidenceTrial } from './evidence-trial.ts';
 /** What counting looks at in a request that was put on an arm. */
 export type Assigned = Pick<Call, 'route' | 'pin' | 'side' | 'bucket' | 'lapsed'>;
 
+/** An epoch that left the table may still get requests that came before, and come back with an older table. */
+const keepMs = 600_000;
+
 const keyOf = ({ id, epoch }: RouteRollout): string => `${id} ${epoch}`;
 
 /**
@@ -16,8 +19,10 @@ const keyOf = ({ id, epoch }: RouteRollout): string => `${id} ${epoch}`;
  */
 export class EvidenceBook {
   private readonly epochs = new Map<string, EvidenceEpoch>();
+  /** Epochs that are in no route any more, and since when. */
+  private readonly left = new Map<string, number>();
   /** By the table's own object: a look-up without making a key. */
-  private readonly known = new WeakMap<RouteRollout, EvidenceEpoch>();
+  private known = new WeakMap<RouteRollout, EvidenceEpoch>();
   private readonly lease: EvidenceLease;
 
   constructor(lease: EvidenceLease) {
@@ -69,6 +74,24 @@ export class EvidenceBook {
     return epoch;
   }
 
+  /** Another table is in force: what it does not name is forgotten in a while. */
+  keepOnly(routes: Iterable<CompiledRoute>, now: number): void {
+    const named = new Set<string>();
+    for (const { rollout } of routes) if (rollout) named.add(keyOf(rollout.spec));
+    for (const key of this.epochs.keys())
+      if (named.has(key)) this.left.delete(key);
+      else if (!this.left.has(key)) this.left.set(key, now);
+  }
+
+  private forget(now: number): void {
+    for (const [key, since] of this.left) {
+      if (now - since < keepMs || !this.epochs.get(key)?.atRest) continue;
+      this.epochs.delete(key);
+      this.left.delete(key);
+      this.known = new WeakMap();
+    }
+  }
+
   /** What changed since it was told last. `all`: the process ends, no request comes any more. */
   changed(now: number, all = false): WorkerEvidence[] {
     const news: WorkerEvidence[] = [];
@@ -76,6 +99,7 @@ export class EvidenceBook {
       const told = epoch.tell(now, all);
       if (told) news.push(told);
     }
+    if (this.left.size > 0) this.forget(now);
     return news;
   }
 }
