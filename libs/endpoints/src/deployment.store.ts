@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type DeploymentState, digestOf, type Route } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { splitOfName } from './split/split.store.ts';
 
 export interface DeploymentRow {
   id: string;
@@ -40,6 +41,21 @@ export class DeploymentStore {
       `select id, endpoint, version, digest, source_digest, triton_model, nullif(body, 'null'::jsonb) as body, state, reason, since
        from deployments where endpoint = any($1) and state <> 'retired' order by version desc, created_at desc`,
       [endpoints],
+    );
+  }
+
+  /** The last deployments of these digests, retired ones too, as far as they could be deployed; of one model. */
+  async lastOf(
+    tx: Tx,
+    endpoint: string,
+    { project, name }: { project: string; name: string },
+    digests: readonly string[],
+  ): Promise<DeploymentRow[]> {
+    return tx.query(
+      `select distinct on (digest) id, endpoint, version, digest, source_digest, triton_model, body, state, reason, since
+       from deployments where endpoint = $1 and digest = any($4) and project = $2 and model = $3 and body <> 'null'
+       order by digest, created_at desc`,
+      [endpoint, project, name, digests],
     );
   }
 
@@ -117,7 +133,7 @@ export class DeploymentStore {
     return new Map(rows.map(({ endpoint, route }) => [endpoint, route]));
   }
 
-  /** Routes that differ from what is published; `route` null: the endpoint is gone. */
+  /** Routes of endpoints that differ from what is published; `route` null: the endpoint is gone. */
   async changedRoutes(
     tx: Tx,
     document: string,
@@ -126,7 +142,7 @@ export class DeploymentStore {
       `select coalesce(r.endpoint, e.key) as endpoint, r.route, r.digest from endpoint_routes r
        full join (select key, digest from document_entries where document_id = $1 and section = 'endpoints' and digest is not null) e
          on e.key = r.endpoint
-       where r.digest is distinct from e.digest`,
+       where r.digest is distinct from e.digest and not exists (${splitOfName('coalesce(r.endpoint, e.key)')})`,
       [document],
     );
   }

@@ -7,6 +7,7 @@ import { EndpointsStore } from './endpoints.store.ts';
 import { nameConflict, namesToLock, splitVersionLabel } from './resolve/name.plan.ts';
 import { diffSpecs } from './spec.diff.ts';
 import { initialStatus } from './status.plan.ts';
+import { rolloutWork } from './traffic/traffic.plan.ts';
 
 export interface PutOptions {
   verb: 'apply' | 'create' | 'replace' | 'rollback' | 'start' | 'stop';
@@ -46,6 +47,7 @@ export class EndpointChangeService {
       const action = before?.spec ? `endpoint.${named ? options.verb : 'update'}` : 'endpoint.create';
       const differences = diffSpecs(before?.spec ?? null, spec);
       await this.changes.record(tx, actor, action, spec.name, { generation, reason, changes: differences });
+      await this.moveTraffic(tx, spec.name, before?.spec ?? null, spec);
       await this.workStore.enqueue(tx, work.endpoint, spec.name);
       return { before, generation, changed };
     });
@@ -61,8 +63,16 @@ export class EndpointChangeService {
       const { status } = before;
       await this.stores.endpoints.put(tx, { name, generation, spec: null, status, actor: actor.name, reason });
       await this.changes.record(tx, actor, 'endpoint.remove', name, { generation, reason });
+      await this.moveTraffic(tx, name, before.spec, null);
       await this.workStore.enqueue(tx, work.endpoint, name);
     });
+  }
+
+  /** What a rollout said holds as long as the endpoint is progressive, and no longer; whoever moves the traffic is told. */
+  private async moveTraffic(tx: Tx, name: string, before: EndpointSpec | null, after: EndpointSpec | null) {
+    const [was, is] = [before, after].map((spec) => spec?.traffic.mode === 'progressive');
+    if (was !== is) await this.stores.traffic.forget(tx, name);
+    if (was || is) await this.workStore.enqueue(tx, rolloutWork, name);
   }
 
   /** What a put of this spec would throw; answers the row in force. */

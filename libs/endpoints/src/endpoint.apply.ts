@@ -2,10 +2,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import { canonicalJson, systemActor } from '@perch/contracts';
 import { theOnlyKey, work } from '@perch/fleet';
 import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
-import type { EndpointPlan } from './endpoint.plan.ts';
+import type { EndpointPlan, TrafficInput } from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import type { Places } from './places.plan.ts';
+import { rolloutWork } from './traffic/traffic.plan.ts';
 
 /** Writes one plan of one endpoint, wholly or not at all, and wakes whoever has to act on it. */
 @Injectable()
@@ -17,16 +18,28 @@ export class EndpointApply {
   ) {}
 
   /** True: look again. What was placed is served there already, and nobody would tell. */
-  async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<boolean> {
+  async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan, said?: TrafficInput): Promise<boolean> {
     await this.createDeployments(tx, row, plan);
     for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
     const servedAlready = await this.applyPlaces(tx, plan.places);
     const routeChanged = await this.stores.deployments.saveRoute(tx, row.name, plan.route);
     if (canonicalJson(plan.status) !== canonicalJson(row.status))
       await this.stores.endpoints.saveStatus(tx, row.name, plan.status);
+    await this.applyTraffic(tx, row.name, plan, said);
     await this.note(tx, row, plan);
     if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
     return servedAlready;
+  }
+
+  /** Whoever moves the traffic is told what it may want to act on. */
+  private async applyTraffic(tx: Tx, endpoint: string, plan: EndpointPlan, said: TrafficInput | undefined) {
+    const { traffic, create, states } = plan;
+    if (!traffic || !said) return;
+    const wished = canonicalJson(traffic.wish) !== canonicalJson(said.wish);
+    const forced = canonicalJson(traffic.force) !== canonicalJson(said.force);
+    if (wished) await this.stores.traffic.saveWish(tx, endpoint, traffic.wish);
+    if (forced) await this.stores.traffic.saveForce(tx, endpoint, traffic.force);
+    if (wished || forced || create.length + states.length > 0) await this.workStore.enqueue(tx, rolloutWork, endpoint);
   }
 
   private async applyPlaces(tx: Tx, { place, leave, yields, waits, failures }: Places): Promise<boolean> {

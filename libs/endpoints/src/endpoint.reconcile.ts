@@ -4,11 +4,21 @@ import { type PlaceableModels, routerLiveMs } from '@perch/fleet';
 import { type Outcome, Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
 import { EndpointApply } from './endpoint.apply.ts';
-import { type EndpointPlan, type EndpointWorld, type KnownDeployment, planEndpoint } from './endpoint.plan.ts';
+import {
+  type EndpointPlan,
+  type EndpointWorld,
+  type KnownDeployment,
+  planEndpoint,
+  type TrafficInput,
+  type WantedVersion,
+} from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
-import { WantedObserve, type WantedSight } from './resolve/wanted.observe.ts';
+import { nothingWanted, WantedObserve, type WantedSight } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
+import type { Refused } from './traffic/quarantine.store.ts';
+import { missingDigests } from './traffic/traffic.plan.ts';
+import type { TrafficRow } from './traffic/traffic.store.ts';
 
 /** A plan builds on what the one before it wrote; more passes than this mean that somebody else keeps writing too. */
 const passesAtOnce = 6;
@@ -54,31 +64,31 @@ export class EndpointReconcile {
     const { manager } = this.transactions;
     const seen = await this.stores.endpoints.get(manager, name);
     if (!seen) return nothingToDo;
-    const nothing: WantedSight = { modelExists: false, wanted: [] };
     const serves = seen.spec && !seen.spec.stopped;
     const known = serves ? await this.stores.deployments.ofEndpoint(manager, name) : [];
-    const sight = serves ? await this.wanted.observe(seen.spec!, known) : nothing;
+    const refused = seen.refuses ? await this.stores.quarantine.refusals(manager, name) : [];
+    const sight = serves ? await this.wanted.observe(seen.spec!, known, refused) : nothingWanted;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
       if (row?.generation !== seen.generation) return { ...nothingToDo, again: row !== undefined };
-      const { world, plan } = await this.plan(tx, row, sight, known);
+      const said = isProgressive(row) ? await this.stores.traffic.lock(tx, name) : null;
+      // Locked with the traffic: whoever refuses something says in the same transaction who has the traffic instead.
+      const still = said ? await this.stores.quarantine.refusals(tx, name) : refused;
+      if (digestsText(still) !== digestsText(refused)) return { ...nothingToDo, again: true };
+      const { world, plan } = await this.plan(tx, { row, known, refused, said }, sight);
       const leaving =
         plan.places.leave.length > 0 ||
         world.placements.some(({ state }) => state === 'leaving') ||
         [...world.deployments, ...plan.states].some(({ state }) => state === 'draining');
-      const again = await this.applier.apply(tx, row, plan);
+      const again = await this.applier.apply(tx, row, plan, world.traffic);
       return { again, leaving, short: plan.places.short.size > 0 };
     });
   }
 
   /** Where something is to be added, once more under the lock of the pool, with all that is known of the models. */
-  private async plan(
-    tx: Tx,
-    row: EndpointRow,
-    sight: WantedSight,
-    known: readonly DeploymentRow[],
-  ): Promise<{ world: EndpointWorld; plan: EndpointPlan }> {
-    const world = await this.world(tx, row, sight, known);
+  private async plan(tx: Tx, scene: Scene, sight: WantedSight): Promise<{ world: EndpointWorld; plan: EndpointPlan }> {
+    const { row } = scene;
+    const world = await this.world(tx, scene, sight);
     const draft = planEndpoint(world, randomUUID);
     await this.applier.describe(tx, draft);
     const { place, short } = draft.places;
@@ -93,27 +103,52 @@ export class EndpointReconcile {
     return { world: sure, plan: planEndpoint(sure, randomUUID) };
   }
 
-  private async world(
-    tx: Tx,
-    row: EndpointRow,
-    sight: WantedSight,
-    known: readonly DeploymentRow[],
-  ): Promise<EndpointWorld> {
+  private async world(tx: Tx, { row, known, refused, said }: Scene, sight: WantedSight): Promise<EndpointWorld> {
     const { name, generation, spec } = row;
-    const deployments = await this.stores.deployments.ofEndpoint(tx, name, known);
+    const deployments = (await this.stores.deployments.ofEndpoint(tx, name, known)).map(toKnown);
+    const { complete: _complete, ...wishes } = sight;
     return {
       name,
       generation,
       spec,
-      ...sight,
-      deployments: deployments.map(toKnown),
+      ...wishes,
+      refused: new Set(refused.map(({ digest }) => digest)),
+      deployments,
+      ...(said ? { traffic: await this.traffic(tx, row, said, { sight, deployments }) } : {}),
       placements: await this.stores.fleet.placements.ofEndpoint(tx, name),
       ...(spec?.model.source ? { holdings: await this.wanted.holdings(tx, spec.model.source) } : {}),
       servers: spec ? await this.stores.fleet.capacity.ofPool(tx, spec.fleet.pool) : [],
       problems: await this.stores.fleet.routers.problems(tx, routerLiveMs),
     };
   }
+
+  /** What a rollout names may be gone, after a stop for instance: it comes back as it was, unless its version is gone too. */
+  private async traffic(
+    tx: Tx,
+    { name, spec }: EndpointRow,
+    said: TrafficRow,
+    { sight, deployments }: { sight: WantedSight; deployments: readonly KnownDeployment[] },
+  ): Promise<TrafficInput> {
+    const missing = missingDigests(said.force, sight.wanted, deployments);
+    const rows = missing.length > 0 ? await this.stores.deployments.lastOf(tx, name, spec!.model, missing) : [];
+    const stored = rows.filter(({ version }) => sight.complete.has(version)).map(toWanted);
+    const routes = said.force.stable === null ? await this.stores.deployments.routes(tx, [name]) : new Map();
+    return { ...said, stored, routed: routes.get(name)?.arms ?? [] };
+  }
 }
+
+/** What one pass read before it planned. */
+interface Scene {
+  row: EndpointRow;
+  /** Rows of deployments as they were before the lock. */
+  known: readonly DeploymentRow[];
+  refused: readonly Refused[];
+  /** Null: not progressive. */
+  said: TrafficRow | null;
+}
+
+const isProgressive = ({ spec }: EndpointRow) => spec?.traffic.mode === 'progressive' && !spec.stopped;
+const digestsText = (refused: readonly Refused[]) => refused.map(({ digest }) => digest).join();
 
 function placeable({ wanted, deployments }: EndpointWorld): PlaceableModels {
   const variants = [...wanted, ...deployments].flatMap(({ body }) => body?.variants ?? []);
@@ -132,4 +167,13 @@ const toKnown = (row: DeploymentRow): KnownDeployment => ({
   body: row.body,
   state: row.state,
   reason: row.reason,
+});
+
+const toWanted = (row: DeploymentRow): WantedVersion => ({
+  version: row.version,
+  digest: row.digest,
+  sourceDigest: row.source_digest,
+  tritonModel: row.triton_model,
+  body: row.body,
+  fault: null,
 });

@@ -11,6 +11,8 @@ export interface EndpointRow {
   status: EndpointStatus;
   updated_at: Date;
   updated_by: string;
+  /** Rollouts refused something of it. */
+  refuses?: boolean;
 }
 
 const columns = 'name, generation, spec, status, updated_at, updated_by';
@@ -19,13 +21,17 @@ const columns = 'name, generation, spec, status, updated_at, updated_by';
 @Injectable()
 export class EndpointStore {
   async get(tx: Tx, name: string): Promise<EndpointRow | undefined> {
-    const [row] = await tx.query(`select ${columns} from endpoints where name = $1`, [name]);
+    const [row] = await tx.query(
+      `select ${columns}, exists (select 1 from quarantine q where q.endpoint = name) as refuses
+       from endpoints where name = $1`,
+      [name],
+    );
     return row;
   }
 
-  /** Held against other writers and passes until the transaction ends. */
+  /** Held against other writers and passes until the transaction ends; rows that refer to it may be written meanwhile. */
   async lock(tx: Tx, name: string): Promise<EndpointRow | undefined> {
-    const [row] = await tx.query(`select ${columns} from endpoints where name = $1 for update`, [name]);
+    const [row] = await tx.query(`select ${columns} from endpoints where name = $1 for no key update`, [name]);
     return row;
   }
 

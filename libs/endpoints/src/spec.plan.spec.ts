@@ -39,12 +39,21 @@ describe('what a spec may say', () => {
     expect([error.code, error.message]).toEqual([code, expect.stringContaining(words)]);
   });
 
+  it.each([
+    [{ mode: 'progressive' }],
+    [{ mode: 'progressive', policy: 'quick', sticky: { header: 'x-user-id' } }],
+    [{ mode: 'progressive', policy: { ramp: 'clock', clock: [{ weightPercent: 5, forMs: 1_000 }] } }],
+  ])('takes traffic %j', (traffic) => expect(parseSpec({ ...minimal, traffic }).traffic).toMatchObject(traffic));
+
   it('keeps slo as information', () =>
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 
   it.each<[string, object, string]>([
-    ['progressive traffic', { traffic: { mode: 'progressive' } }, 'traffic.mode'],
-    ['a policy', { traffic: { policy: 'default' } }, 'traffic.policy'],
+    [
+      'progressive traffic of an external Triton',
+      { model: { source: 'gpu-box/resnet50' }, traffic: { mode: 'progressive' } },
+      'traffic.mode',
+    ],
     ['an own module', { processing: { module: 'm@1' } }, 'processing.module'],
     ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
     ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
@@ -89,6 +98,27 @@ describe('what a spec may say', () => {
     ['weighted without weights', { ...minimal, traffic: { mode: 'weighted' } }, 'traffic.mode'],
     ['weights by names', { ...minimal, traffic: { mode: 'weighted', weights: { new: 1 } } }, 'traffic.weights'],
     ['weights of zero', { ...minimal, traffic: { mode: 'weighted', weights: { '1': 0 } } }, 'traffic.weights'],
+    ['a policy without the mode', { ...minimal, traffic: { policy: 'default' } }, 'traffic.policy'],
+    ['progressive weights', { ...minimal, traffic: { mode: 'progressive', weights: { '1': 1 } } }, 'traffic.mode'],
+    ['no such policy', { ...minimal, traffic: { mode: 'progressive', policy: 'fast' } }, 'traffic.policy'],
+    [
+      'copies of requests that must not be sent twice',
+      { ...minimal, idempotent: false, traffic: { mode: 'progressive', policy: { shadow: {} } } },
+      'traffic.policy.shadow',
+    ],
+    ...Object.entries<object>({
+      'decreasing weights': { weightsPercent: [5, 1] },
+      'weights of zero percent': { weightsPercent: [0, 5] },
+      'a dwell of zero': { dwellMs: 0 },
+      'a margin of zero': { error: { margin: { absolute: 0, relative: 0 } } },
+      'an alpha of one': { alpha: 1 },
+      'an alpha of zero': { alpha: 0 },
+      'no metric at all': { error: false, slow: false, contract: false },
+    }).map(([what, policy]): [string, unknown, string] => [
+      what,
+      { ...minimal, traffic: { mode: 'progressive', policy } },
+      'traffic.policy',
+    ]),
     ['batching without a batch', { ...minimal, engine: { dynamicBatching: {} } }, 'engine.dynamicBatching'],
     [
       'a preferred size above the largest',

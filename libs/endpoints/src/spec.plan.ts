@@ -17,8 +17,7 @@ export interface UnavailablePart {
 type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: string];
 
 const rules: readonly Rule[] = [
-  ['traffic.mode', (s) => s.traffic.mode === 'progressive', 'progressive rollouts are not available yet; use newest or weighted'],
-  ['traffic.policy', (s) => s.traffic.policy !== undefined, 'rollout policies are not available yet'],
+  ['traffic.mode', (s) => s.traffic.mode === 'progressive' && s.model.source !== undefined, 'progressive rollouts of what an external Triton holds are not available yet; use newest or weighted'],
   ['processing.module', (s) => s.processing.module !== undefined, 'processing modules of your own are not available yet; use a builtin'],
   ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
   ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
@@ -30,7 +29,7 @@ export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
   rules.filter(([, when]) => when(spec)).map(([path, , message]) => ({ path, message }));
 
 /** What a spec may not say although each field by itself is fine. */
-function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePart[] {
+function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): UnavailablePart[] {
   const faults: UnavailablePart[] = [];
   const add = (path: string, message: string) => faults.push({ path, message });
   if (model.source !== undefined && Object.keys(engine).length > 0)
@@ -45,6 +44,9 @@ function contradictions({ engine, traffic, model }: EndpointSpec): UnavailablePa
   faults.push(...engineContradictions(engine));
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
     add('engine.defaultModelFilename', 'wants a file name without folders');
+  const policy = typeof traffic.policy === 'object' ? traffic.policy : undefined;
+  if (policy?.shadow && !idempotent)
+    add('traffic.policy.shadow', 'sends requests a second time, which idempotent: false forbids');
   if (traffic.newestFirst && model.version !== undefined && traffic.newestFirst.length > 1)
     add('traffic.newestFirst', 'one fixed model.version has no second newest; give model.maxVersions instead');
   return faults;

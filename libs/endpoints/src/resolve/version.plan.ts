@@ -10,7 +10,8 @@ export interface VersionFacts {
 /** How many versions a rule keeps loaded when it does not say: the newest one. */
 export const defaultMaxVersions = 1;
 
-const isComplete = (state: VersionState) => state === 'draft' || state === 'published';
+/** Its bytes are all there, and nobody put it away. */
+export const isComplete = ({ state }: Pick<VersionFacts, 'state'>) => state === 'draft' || state === 'published';
 
 /**
  * Numbers of the versions an endpoint wants, newest (highest) first. A fixed version may be a draft: it was named by
@@ -19,11 +20,11 @@ const isComplete = (state: VersionState) => state === 'draft' || state === 'publ
 export function selectVersions(model: EndpointSpec['model'], versions: readonly VersionFacts[]): number[] {
   const { version: fixed, select, maxVersions = defaultMaxVersions } = model;
   if (fixed !== undefined)
-    return versions.some(({ number, state }) => number === fixed && isComplete(state)) ? [fixed] : [];
+    return versions.some((version) => version.number === fixed && isComplete(version)) ? [fixed] : [];
   const { tags, tagMatch, published, versions: named } = select ?? { tags: [], tagMatch: 'all', published: true };
   const matches = ({ number, state, tags: has }: VersionFacts) =>
     (!named || named.includes(number)) &&
-    (published ? state === 'published' : isComplete(state)) &&
+    (published ? state === 'published' : isComplete({ state })) &&
     (tags.length === 0 ||
       (tagMatch === 'any' ? tags.some((tag) => has.includes(tag)) : tags.every((tag) => has.includes(tag))));
   return versions

@@ -3,20 +3,26 @@ import { digestOf, type EndpointSpec, type ResolvedEngine, tritonModelName } fro
 import { ExternalStore, type Holding } from '@perch/fleet';
 import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from '../deployment.store.ts';
-import type { WantedVersion } from '../endpoint.plan.ts';
+import type { Refusal, WantedVersion } from '../endpoint.plan.ts';
 import { heldDeployment, selectHeld, splitSource } from '../external-endpoint.plan.ts';
+import type { Refused } from '../traffic/quarantine.store.ts';
 import { sourceDigest } from './engine.plan.ts';
 import { GraphFault, LayoutFault } from './layout-fault.ts';
 import { ResolutionSource } from './resolution.source.ts';
-import { usesDigest } from './uses.plan.ts';
-import { selectVersions, type VersionFacts } from './version.plan.ts';
+import { type Used, usesDigest } from './uses.plan.ts';
+import { defaultMaxVersions, isComplete, selectVersions, type VersionFacts } from './version.plan.ts';
 import { type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';
 
 export interface WantedSight {
   modelExists: boolean;
-  /** Newest first. */
+  /** Newest first, without what a rollout refused. */
   wanted: WantedVersion[];
+  /** What the rule would have in their place, newest first. */
+  refusals: Refusal[];
+  /** Versions of the model whose bytes are all there: drafts and published ones. */
+  complete: ReadonlySet<number>;
 }
+export const nothingWanted: WantedSight = { modelExists: false, wanted: [], refusals: [], complete: new Set() };
 
 /** What a spec would come to, as far as it can be told before anything is deployed. */
 export interface WantedPreview {
@@ -36,17 +42,41 @@ export class WantedObserve {
     private readonly external: ExternalStore,
   ) {}
 
-  async observe(spec: EndpointSpec, known: readonly DeploymentRow[]): Promise<WantedSight> {
+  /** `refused`: what rollouts of this endpoint refused; the rule goes on with the next version that is none of it. */
+  async observe(
+    spec: EndpointSpec,
+    known: readonly DeploymentRow[],
+    refused: readonly Refused[] = [],
+  ): Promise<WantedSight> {
     if (spec.model.source) {
       const numbers = await this.heldNumbers(spec, spec.model.source, known);
-      return { modelExists: numbers.length > 0, wanted: numbers.map((number) => heldDeployment(spec, number)) };
+      const wanted = numbers.map((number) => heldDeployment(spec, number));
+      return { ...nothingWanted, modelExists: numbers.length > 0, wanted };
     }
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const byNumber = new Map(versions.map((version) => [version.number, version]));
+    const { maxVersions = defaultMaxVersions } = spec.model;
     const wanted: WantedVersion[] = [];
-    for (const number of selectVersions(spec.model, versions))
-      wanted.push(await this.resolve(spec, byNumber.get(number)!, known));
-    return { modelExists: versions.length > 0, wanted };
+    const refusals: Refusal[] = [];
+    for (const number of selectVersions({ ...spec.model, maxVersions: maxVersions + refused.length }, versions)) {
+      if (wanted.length === maxVersions) break;
+      const found = await this.resolve(spec, byNumber.get(number)!, known, refused);
+      if ('sourceDigest' in found) wanted.push(found);
+      else refusals.push(found);
+    }
+    const complete = new Set(versions.filter(isComplete).map(({ number }) => number));
+    return { modelExists: versions.length > 0, wanted, refusals, complete };
+  }
+
+  /** One version as it would be deployed now, whether the rule wants it or not. Undefined: there is no such version to deploy. */
+  async observeOne(
+    spec: EndpointSpec,
+    number: number,
+    known: readonly DeploymentRow[],
+  ): Promise<WantedVersion | undefined> {
+    const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
+    const version = versions.find((one) => one.number === number && isComplete(one));
+    return version && ((await this.resolve(spec, version, known, [])) as WantedVersion);
   }
 
   /** Numbers alone, for predictions. */
@@ -97,12 +127,28 @@ export class WantedObserve {
     spec: EndpointSpec,
     version: ServableVersion,
     known: readonly DeploymentRow[],
-  ): Promise<WantedVersion> {
+    refused: readonly Refused[],
+  ): Promise<WantedVersion | Refusal> {
     const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
     const own = sourceDigest(spec, version);
     const source = used.length === 0 ? own : digestOf({ own, uses: usesDigest(used) });
-    const same = known.find((row) => row.source_digest === source);
     const { number } = version;
+    const refusal = refused.find(({ sourceDigest }) => sourceDigest === source);
+    if (refusal) return { version: number, digest: refusal.digest, reason: refusal.reason };
+    const found = await this.resolveSource(spec, version, used, known, source);
+    const same = refused.find(({ digest }) => digest === found.digest);
+    return same ? { version: number, digest: same.digest, reason: same.reason } : found;
+  }
+
+  private async resolveSource(
+    spec: EndpointSpec,
+    version: ServableVersion,
+    used: readonly Used[],
+    known: readonly DeploymentRow[],
+    source: string,
+  ): Promise<WantedVersion> {
+    const { number } = version;
+    const same = known.find((row) => row.source_digest === source);
     if (same)
       return {
         version: number,

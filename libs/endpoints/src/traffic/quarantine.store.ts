@@ -5,7 +5,7 @@ import type { Tx } from '@perch/platform/database';
 export type NewQuarantine = Omit<QuarantineEntry, 'since'>;
 
 /** What a pass has to know to leave a refused deployment alone without resolving its version again. */
-export interface Refusal {
+export interface Refused {
   digest: string;
   sourceDigest: string;
   version: number;
@@ -27,7 +27,7 @@ export class QuarantineStore {
     return rows.length > 0;
   }
 
-  async refusals(tx: Tx, endpoint: string): Promise<Refusal[]> {
+  async refusals(tx: Tx, endpoint: string): Promise<Refused[]> {
     return tx.query(
       `select digest, source_digest as "sourceDigest", version, reason from quarantine where endpoint = $1
        order by version desc, digest`,

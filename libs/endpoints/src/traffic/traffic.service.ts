@@ -3,18 +3,15 @@ import { type Actor, canonicalJson } from '@perch/contracts';
 import { work } from '@perch/fleet';
 import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
 import { EndpointsStore } from '../endpoints.store.ts';
-import { type NewQuarantine, QuarantineStore } from './quarantine.store.ts';
+import type { NewQuarantine } from './quarantine.store.ts';
 import { signatureOf } from './signature.plan.ts';
 import type { TrafficForce, TrafficSight } from './traffic.plan.ts';
-import { TrafficStore } from './traffic.store.ts';
 
 /** What a rollout sees of its endpoint, and what it may say about the endpoint's traffic. */
 @Injectable()
 export class TrafficService {
   constructor(
     private readonly stores: EndpointsStore,
-    private readonly traffic: TrafficStore,
-    private readonly refused: QuarantineStore,
     private readonly workStore: WorkStore,
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
@@ -24,11 +21,11 @@ export class TrafficService {
    * order: endpoint (only `prepare` takes it), then this row; look at one endpoint a transaction.
    */
   async look(tx: Tx, endpoint: string): Promise<TrafficSight> {
-    const { wish, force } = await this.traffic.lock(tx, endpoint);
+    const { wish, force } = await this.stores.traffic.lock(tx, endpoint);
     const row = await this.stores.endpoints.get(tx, endpoint);
     const deployments = await this.stores.deployments.ofEndpoint(tx, endpoint);
     const placements = await this.stores.fleet.placements.ofEndpoint(tx, endpoint);
-    const refusals = await this.refused.refusals(tx, endpoint);
+    const refusals = await this.stores.quarantine.refusals(tx, endpoint);
     return {
       endpoint,
       exists: row?.spec != null,
@@ -56,15 +53,15 @@ export class TrafficService {
 
   /** Says who gets the traffic; the endpoint's pass follows at once. Saying the same again changes nothing. */
   async put(tx: Tx, endpoint: string, force: TrafficForce): Promise<void> {
-    const { force: before } = await this.traffic.lock(tx, endpoint);
+    const { force: before } = await this.stores.traffic.lock(tx, endpoint);
     if (canonicalJson(before) === canonicalJson(force)) return;
-    await this.traffic.saveForce(tx, endpoint, force);
+    await this.stores.traffic.saveForce(tx, endpoint, force);
     await this.workStore.enqueue(tx, work.endpoint, endpoint);
   }
 
   /** From now on this digest is never deployed by itself. Twice is once. */
   async quarantine(tx: Tx, actor: Actor, entry: NewQuarantine): Promise<void> {
-    if (!(await this.refused.insert(tx, entry))) return;
+    if (!(await this.stores.quarantine.insert(tx, entry))) return;
     const { endpoint, ...detail } = entry;
     await this.changes.record(tx, actor, 'quarantine.add', endpoint, detail);
     await this.workStore.enqueue(tx, work.endpoint, endpoint);
