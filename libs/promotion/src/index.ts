@@ -10,10 +10,6 @@ export { RolloutReconcile } from './rollout.reconcile.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
 export { RolloutStore } from './rollout.store.ts';
 export { SimulationService } from './simulation.service.ts';
-export {type ArmBuckets, 
-  addBucket, type BucketSet, bucketCounts, bucketTally, countBuckets, type EpochBuckets,emptyBuckets, 
-  hasBucket, joinBuckets,
-} from './statistics/buckets.decide.ts'; // biome-ignore format: one list
 export { marginOf } from './statistics/margin.decide.ts';
 export { type ExpectedTraffic, expectedPromotionMs, smallestMargin } from './statistics/margin-auto.decide.ts';
 export { type Bounds, promotionBounds } from './statistics/promotion-bounds.decide.ts';

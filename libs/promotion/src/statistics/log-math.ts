@@ -5,10 +5,17 @@ const halfLogTwoPi = 0.5 * Math.log(2 * Math.PI);
  * that is exact to the last digit (Abramowitz and Stegun 6.1.41); below, each step down costs one logarithm.
  */
 export function stirlingError(x: number): number {
-  if (x < 15) return stirlingError(x + 1) + (x + 0.5) * Math.log1p(1 / x) - 1;
+  if (x < 15) return smallErrors[x] ?? errorByStep(x);
   const square = x * x;
   return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * square)) / square) / square) / x;
 }
+
+function errorByStep(x: number): number {
+  return stirlingError(x + 1) + (x + 0.5) * Math.log1p(1 / x) - 1;
+}
+/** Of the counts that come most often. */
+const smallErrors: (number | undefined)[] = [];
+for (let x = 14; x >= 1; x -= 1) smallErrors[x] = errorByStep(x);
 
 /** ln Γ(z) for z > 0. */
 export function logGamma(z: number): number {
@@ -18,7 +25,7 @@ export function logGamma(z: number): number {
 }
 
 /** ln Σ exp(terms); −∞ of nothing. No term over- or underflows, however large. */
-export function logSumExp(terms: readonly number[]): number {
+export function logSumExp(terms: ArrayLike<number> & Iterable<number>): number {
   let largest = Number.NEGATIVE_INFINITY;
   for (const term of terms) if (term > largest) largest = term;
   if (largest === Number.NEGATIVE_INFINITY) return largest;

@@ -4,15 +4,15 @@ import { type GapReading, provedWithin, readGap } from './reading.decide.ts';
 
 /** Beyond this a prediction says nothing. */
 const horizonMs = 30 * 24 * 3_600_000;
-const halvings = 7;
+const halvings = 5;
 
 /**
- * The first time from `fromMs` on at which `holds` does, to about a hundredth, for a condition that stays true once it is;
+ * The first time from `fromMs` on at which `holds` does, to a few hundredths, for a condition that stays true once it is;
  * null: not within 30 days.
  */
 export function firstTime(fromMs: number, holds: (ms: number) => boolean): number | null {
   if (holds(fromMs)) return fromMs;
-  let low = Math.max(fromMs, 1_000);
+  let low = Math.max(fromMs, 15_000);
   while (!holds(low * 2)) {
     low *= 2;
     if (low > horizonMs) return null;

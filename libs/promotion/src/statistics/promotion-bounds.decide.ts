@@ -29,7 +29,7 @@ function lowerRoot(x: number, y: number, depth: number): number {
     const slope = (x + y) * (grown / (1 - p - grown));
     const step = excess / slope;
     s -= step;
-    if (Math.abs(step) <= 1e-13 * Math.abs(s)) break;
+    if (Math.abs(step) <= 1e-8 * Math.abs(s)) break; // it converges by squares: what is left is below the last digit
   }
   return p * Math.exp(s);
 }

@@ -12,6 +12,8 @@ const relativeRatios = Array.from(
   (_, k) => leastRatio * (mostRatio / leastRatio) ** (k / (ratioCount - 1)),
 );
 
+const logRatios = relativeRatios.map(Math.log);
+
 /** Counts the rollback rule takes; the epoch's number is for people. */
 export type SplitCounts = Pick<EpochCounts, 'share' | 'stableEvents' | 'candidateEvents'>;
 
@@ -28,20 +30,44 @@ export const theta = (w: number, r: number): number => (r * w) / (r * w + 1 - w)
  * Under equal rates E is a martingale from 1: the chance that it ever reaches 1/α is at most α (Ville's inequality).
  */
 export function rollbackEvidence(epochs: readonly SplitCounts[], r0: number): number {
-  const compared = epochs.filter(
-    ({ share, stableEvents: x, candidateEvents: y }) => share > 0 && share < 1 && x + y > 0,
-  );
-  if (compared.length === 0) return 0;
-  const logL = relativeRatios.map((ratio) => {
-    let sum = 0;
-    for (const { share: w, stableEvents, candidateEvents } of compared) {
-      // ln((1−θk)/(1−θ0)); and ln(θk/θ0) is the same with ln(r_k/r0) added.
-      const lessStable = Math.log((r0 * w + 1 - w) / (r0 * ratio * w + 1 - w));
-      sum += candidateEvents * (Math.log(ratio) + lessStable) + stableEvents * lessStable;
-    }
-    return sum;
-  });
-  return logSumExp(logL) - Math.log(ratioCount);
+  const sum = new EvidenceSum(r0);
+  for (const epoch of epochs) sum.add(epoch.share, epoch.stableEvents, epoch.candidateEvents);
+  return sum.log();
+}
+
+/** The sums logL_k of one metric, as counts come in; `rollbackEvidence` of all of them is `log()`. */
+export class EvidenceSum {
+  private readonly logL = new Float64Array(ratioCount);
+  /** By share: ln((1−θk)/(1−θ0)) for each k; ln(θk/θ0) is the same with ln(r_k/r0) added. */
+  private readonly byShare = new Map<number, Float64Array>();
+
+  constructor(private readonly r0: number) {}
+
+  /** Where one arm has all the traffic nothing is compared, and nothing is added. */
+  add(share: number, stableEvents: number, candidateEvents: number): void {
+    if (share <= 0 || share >= 1) return;
+    const lessStable = this.atShare(share);
+    const events = stableEvents + candidateEvents;
+    for (let k = 0; k < ratioCount; k += 1) this.logL[k]! += candidateEvents * logRatios[k]! + events * lessStable[k]!;
+  }
+
+  log(): number {
+    return logSumExp(this.logL) - Math.log(ratioCount);
+  }
+
+  /** No less than `log()`, for a tenth of its cost. */
+  atMost(): number {
+    return Math.max(...this.logL);
+  }
+
+  private atShare(w: number): Float64Array {
+    const known = this.byShare.get(w);
+    if (known) return known;
+    const { r0 } = this;
+    const fresh = Float64Array.from(relativeRatios, (ratio) => Math.log((r0 * w + 1 - w) / (r0 * ratio * w + 1 - w)));
+    this.byShare.set(w, fresh);
+    return fresh;
+  }
 }
 
 /** What is known of stable before a rollout: of `n` requests of the day before, `x` had the event. */

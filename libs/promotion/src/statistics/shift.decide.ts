@@ -1,25 +1,31 @@
-import type { Decision } from '@perch/contracts';
+import type { Decision, DecisionInput, RolloutPolicy } from '@perch/contracts';
 import { predictNextStepMs } from './prediction.decide.ts';
 import { bakeShare, clockStepMs, droppedShare, nextShare, sharesOf } from './ramp.decide.ts';
-import { provedWithin } from './reading.decide.ts';
+import { type GapReading, provedWithin } from './reading.decide.ts';
 import { type Outcome, type Sight, stay } from './sight.ts';
 import { duration, gapSentence, percent, widestGap } from './words.ts';
 
+/** Where a rollout stands, as far as its next step is concerned. `requestsPerMinute`: of the busiest minute known, all arms. */
+export type Standing = Pick<DecisionInput, 'policy' | 'share' | 'unit' | 'requestsPerMinute'>;
+export type StandingReading = GapReading & { candidate: { n: number } };
+
 /** What the evidence allows, whatever the time: the bake, a larger share, or nothing. */
-export function allowedStep({ input, readings }: Sight): { next: 'bake' | 'shift'; share: number } | null {
-  const { policy, share } = input;
+export function allowedStep(
+  { policy, share, unit, requestsPerMinute }: Standing,
+  readings: readonly StandingReading[],
+): { next: 'bake' | 'shift'; share: number } | null {
   const last = sharesOf(policy).at(-1)!;
   if (policy.ramp === 'clock' && share >= last) return { next: 'bake', share: bakeShare };
   const mayBake = policy.ramp === 'auto' || (policy.ramp === 'steps' && share >= last);
-  if (mayBake && provedWithin(readings) && enoughUsers({ input, readings })) return { next: 'bake', share: bakeShare };
-  const rate = Math.max(input.requestsPerMinute, input.requestsPerMinuteNow);
-  const larger = nextShare(policy, share, readings, rate);
+  if (mayBake && provedWithin(readings) && (unit === 'request' || enoughUsers(policy, readings)))
+    return { next: 'bake', share: bakeShare };
+  const larger = nextShare(policy, share, readings, requestsPerMinute);
   return larger > share ? { next: 'shift', share: larger } : null;
 }
 
 /** Under a sticky key nothing is promoted on the word of a few users. */
-const enoughUsers = ({ input, readings }: Pick<Sight, 'input' | 'readings'>): boolean =>
-  input.unit === 'request' || readings.every(({ candidate }) => candidate.n >= input.policy.leastBuckets);
+const enoughUsers = (policy: RolloutPolicy, readings: readonly StandingReading[]): boolean =>
+  readings.every(({ candidate }) => candidate.n >= policy.leastBuckets);
 
 /** Weights rise as the evidence allows; steps are at least the dwell apart, those of a clock as long as it says. */
 export function decideShift(sight: Sight): Outcome {
@@ -27,7 +33,8 @@ export function decideShift(sight: Sight): Outcome {
   const dropped = dropBack(sight);
   if (dropped) return dropped;
   if (holds.length > 0) return stay(sight, 'hold', [...holds], null);
-  const step = allowedStep(sight);
+  const requestsPerMinute = Math.max(sight.input.requestsPerMinute, sight.input.requestsPerMinuteNow);
+  const step = allowedStep({ ...sight.input, requestsPerMinute }, sight.readings);
   if (!step) return withoutStep(sight);
   const waitMs = Math.max(0, (clockStepMs(policy, share) ?? policy.dwellMs) - sinceStepMs);
   if (waitMs > 0)
@@ -84,7 +91,7 @@ function shortage(sight: Sight): string[] {
   const widest = widestGap(readings);
   if (!widest) return ['No metric is counted.'];
   if (widest.candidate.n === 0) return [`The candidate has had no request that ${widest.metric} could be judged by.`];
-  if (!enoughUsers(sight) && provedWithin(readings))
+  if (input.unit === 'bucket' && !enoughUsers(input.policy, readings) && provedWithin(readings))
     return [`${widest.candidate.n} users are too few; the policy wants ${input.policy.leastBuckets}.`];
   return [gapSentence(widest)];
 }

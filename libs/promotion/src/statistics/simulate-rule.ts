@@ -1,0 +1,157 @@
+import type { RolloutPolicy } from '@perch/contracts';
+import { worseInBake } from './bake.decide.ts';
+import { marginOf } from './margin.decide.ts';
+import { metricWeights, weightedEvidence } from './metric-weights.decide.ts';
+import { bakeShare, clockStepMs, firstShare } from './ramp.decide.ts';
+import { readGap } from './reading.decide.ts';
+import { leastCandidateEvents } from './rollback.decide.ts';
+import { EvidenceSum } from './rollback-evidence.decide.ts';
+import { allowedStep } from './shift.decide.ts';
+import type { Sample } from './simulate-traffic.ts';
+import { BucketUnits, RequestUnits, type Units } from './simulate-units.ts';
+
+export type TrialEnd = 'rolled_back' | 'promoted' | 'held' | 'aborted';
+
+/** Something that moves the share of a candidate by what it sees; asked once for each report interval. */
+export interface Rule {
+  share: number;
+  /** What the trial ends with, or null: it goes on. */
+  look(sample: Sample, atMs: number): TrialEnd | null;
+}
+
+export interface SimulatedMetric {
+  metric: string;
+  r0: number;
+}
+
+export interface RuleSettings {
+  policy: RolloutPolicy;
+  unit: 'request' | 'bucket';
+  metrics: readonly SimulatedMetric[];
+  requestsPerMinute: number;
+  /** Without ramp: the share stays, and only the rollback rule looks. */
+  fixedShare?: number;
+  /** Only the ramp: nothing is rolled back. */
+  withoutRollback?: boolean;
+}
+
+/** How much a candidate's counts grow until its bounds are worth computing again. */
+const worthLooking = 1.02;
+
+/**
+ * `decideStep` on simulated counts: the same formulas, kept up as counts come in instead of computed anew, and without
+ * words. A spec holds both against each other.
+ */
+export class PerchRule implements Rule {
+  share: number;
+  stage: 'shifting' | 'baking' = 'shifting';
+  /** When the bake began; null: not yet. */
+  bakeAtMs: number | null = null;
+  readonly units: Units;
+  readonly evidence: EvidenceSum[];
+  private readonly weights: number[];
+  private readonly logThreshold: number;
+  private stepAtMs = 0;
+  private lookAtN = 0;
+
+  constructor(private readonly settings: RuleSettings) {
+    const { policy, metrics, unit, requestsPerMinute, fixedShare } = settings;
+    this.share = fixedShare ?? firstShare(policy, requestsPerMinute);
+    this.units = unit === 'request' ? new RequestUnits(metrics.length) : new BucketUnits(metrics.length);
+    this.units.begin(this.share);
+    this.evidence = metrics.map(({ r0 }) => new EvidenceSum(r0));
+    this.weights = metricWeights(metrics.map(({ metric }) => metric));
+    this.logThreshold = -Math.log(policy.alpha);
+  }
+
+  look(sample: Sample, atMs: number): TrialEnd | null {
+    const fresh = this.units.take(sample, this.evidence);
+    if (fresh && !this.settings.withoutRollback && this.rollsBack()) return 'rolled_back';
+    if (this.settings.fixedShare !== undefined) return null;
+    return this.stage === 'baking' ? this.lookAtBake(atMs) : this.lookAtRamp(atMs);
+  }
+
+  /** The weighted mean of the metrics' E. */
+  e(): number {
+    return weightedEvidence(
+      this.evidence.map((sum) => sum.log()),
+      this.weights,
+    );
+  }
+
+  private rollsBack(): boolean {
+    if (this.units.candidateEvents < leastCandidateEvents) return false;
+    if (this.evidence.every((sum) => sum.atMost() < this.logThreshold)) return false;
+    return this.e() >= 1 / this.settings.policy.alpha;
+  }
+
+  private lookAtRamp(atMs: number): TrialEnd | null {
+    const { policy } = this.settings;
+    const sinceStepMs = atMs - this.stepAtMs;
+    const dwellMs = clockStepMs(policy, this.share) ?? policy.dwellMs;
+    if (sinceStepMs >= dwellMs && this.worthLooking(dwellMs, sinceStepMs)) {
+      const step = allowedStep({ ...this.settings, share: this.share }, this.readings());
+      if (step) {
+        this.begin(step.share, atMs);
+        if (step.next === 'bake') {
+          this.stage = 'baking';
+          this.bakeAtMs = atMs;
+        }
+        return null;
+      }
+    }
+    if (sinceStepMs < policy.maxWaitMs) return null;
+    return ({ hold: 'held', promote: 'promoted', abort: 'aborted' } as const)[policy.onMaxWait];
+  }
+
+  private lookAtBake(atMs: number): TrialEnd | null {
+    const { policy, unit, metrics, withoutRollback } = this.settings;
+    const over = atMs - this.stepAtMs >= policy.bakeMs;
+    if (!withoutRollback && (over || this.worthLooking(0, 1))) {
+      const worse = this.readings().some((reading, at) =>
+        worseInBake(
+          reading,
+          { whole: { stable: this.units.wholeStable[at]!, candidate: reading.candidate }, margin: this.marginAt(at) },
+          unit,
+          policy.promotionAlpha,
+        ),
+      );
+      if (worse && metrics.length > 0) return 'rolled_back';
+    }
+    return over ? 'promoted' : null;
+  }
+
+  /** Bounds hold at all times, so skipping looks errs on the side of waiting. */
+  private worthLooking(dwellMs: number, sinceStepMs: number): boolean {
+    const n = this.units.candidate[0]?.n ?? 0;
+    if (n < this.lookAtN && !(dwellMs > 0 && this.settings.policy.ramp === 'clock' && sinceStepMs >= dwellMs))
+      return false;
+    this.lookAtN = Math.max(n + 1, n * worthLooking);
+    return true;
+  }
+
+  private readings() {
+    const { policy } = this.settings;
+    return this.units.candidate.map((candidate, at) =>
+      readGap({ stable: this.units.stable[at]!, candidate, margin: this.marginAt(at) }, policy.promotionAlpha),
+    );
+  }
+
+  private marginAt(at: number) {
+    return marginFor(this.settings.policy, this.settings.metrics[at]!.metric);
+  }
+
+  private begin(share: number, atMs: number): void {
+    this.share = this.stage === 'shifting' ? share : bakeShare;
+    this.stepAtMs = atMs;
+    this.lookAtN = 0;
+    this.units.begin(share);
+  }
+}
+
+/** The margin of a metric by the policy, else the usual one. */
+export function marginFor(policy: RolloutPolicy, metric: string) {
+  const named = { error: policy.error, slow: policy.slow, contract: policy.contract }[metric];
+  const listed = [...policy.flags, ...policy.provided].find(({ name }) => name === metric);
+  return (named || undefined)?.margin ?? listed?.margin ?? marginOf(metric);
+}
