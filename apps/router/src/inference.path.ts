@@ -34,9 +34,12 @@ export class InferencePath {
   }
 
   /** Chooses the arm, preprocesses, infers on a server that takes it, postprocesses. */
-  async answer(call: Call): Promise<HttpReply> {
+  answer(call: Call): Promise<HttpReply> {
     const choosing = this.dispatch.chooseArm(call);
-    if (choosing) await choosing;
+    return choosing ? choosing.then(() => this.answerOnArm(call)) : this.answerOnArm(call);
+  }
+
+  private answerOnArm(call: Call): Promise<HttpReply> {
     return call.side === undefined ? this.attempt(call) : this.trials.answer(call, this);
   }
 

@@ -78,9 +78,12 @@ export class OipPath {
     return Object.assign(call, { action: target.action });
   }
 
-  async answer(call: OipCall): Promise<HttpReply> {
+  answer(call: OipCall): HttpReply | Promise<HttpReply> {
     const choosing = this.dispatch.chooseArm(call);
-    if (choosing) await choosing;
+    return choosing ? choosing.then(() => this.answerOnArm(call)) : this.answerOnArm(call);
+  }
+
+  private answerOnArm(call: OipCall): HttpReply | Promise<HttpReply> {
     if (call.action === '') return this.metadata(call);
     // what asks for readiness and statistics is no request of a rollout
     const onTrial = call.side !== undefined && call.action === '/infer';

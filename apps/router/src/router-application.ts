@@ -17,7 +17,7 @@ export interface OtherPaths {
 
 interface Pending {
   call: Call;
-  path: ShadowedPath & { shape: ErrorShape; answer(call: Call): Promise<HttpReply> };
+  path: ShadowedPath & { shape: ErrorShape; answer(call: Call): HttpReply | Promise<HttpReply> };
 }
 
 const otherBodyBytes = 65_536;

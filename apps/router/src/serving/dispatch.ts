@@ -122,16 +122,24 @@ export class Dispatch {
 
   /** After `run` found no server: another arm of the endpoint (unless pinned), else waits for a server of any. */
   async elsewhere(call: Call): Promise<void> {
-    call.first?.failed(notReady(call.endpoint), performance.now());
+    call.first?.passedOn(notReady(call.endpoint), performance.now());
     call.passed ??= new Set();
     call.passed.add(call.arm.target.deployment);
-    const table = this.table();
-    if (call.pin === undefined)
-      for (const target of call.route.targets) {
-        const other = table.deployments.get(target.deployment);
-        if (other && !call.passed.has(target.deployment)) return call.moveTo(other);
-      }
-    await this.wait(call);
+    const other = call.pin === undefined ? this.otherArm(call, call.passed) : undefined;
+    if (other) call.moveTo(other);
+    else await this.wait(call);
+  }
+
+  /** A deployment of the endpoint that was not asked yet; a candidate on trial is the last resort. */
+  private otherArm({ route }: Call, passed: ReadonlySet<string>): Deployment | undefined {
+    const { deployments } = this.table();
+    let last: Deployment | undefined;
+    for (const target of route.targets) {
+      const other = passed.has(target.deployment) ? undefined : deployments.get(target.deployment);
+      if (other && target !== route.rollout?.candidate) return other;
+      last ??= other;
+    }
+    return last;
   }
 
   /** Until there is an arm again and it is worth trying. */

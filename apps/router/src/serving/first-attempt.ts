@@ -15,6 +15,8 @@ export class FirstAttempt {
   readonly rollout: CompiledRollout;
   readonly judgesContract: boolean;
   readonly isCandidate: boolean;
+  /** Stable may answer for the candidate; there late attempts count as failed, on both arms. */
+  readonly replaceable: boolean;
   /** When an attempt of the candidate ends, by `performance.now()`; infinity where nothing would follow it. */
   cutAt = Number.POSITIVE_INFINITY;
   /** A copy of this request goes to the candidate behind the reply: its body must stay as it is. */
@@ -25,18 +27,16 @@ export class FirstAttempt {
   /** Why stable is to answer for the candidate; undefined: it is not, or no server took the request. */
   fallback: FallbackReason | undefined;
   private readonly trial: EvidenceTrial;
-  /** Whether late attempts count as failed: where stable could answer for a candidate. */
-  private readonly judgesLate: boolean;
   private readonly halfMs: number;
   private broken: boolean | undefined;
   private flags: Set<string> | undefined;
 
   /** `leftMs`: what the client gives it. */
-  constructor(rollout: CompiledRollout, trial: EvidenceTrial, leftMs: number, judgesLate: boolean) {
+  constructor(rollout: CompiledRollout, trial: EvidenceTrial, leftMs: number, replaceable: boolean) {
     this.rollout = rollout;
     this.trial = trial;
     this.halfMs = leftMs / 2;
-    this.judgesLate = judgesLate;
+    this.replaceable = replaceable;
     this.isCandidate = trial.side === 'candidate';
     this.judgesContract = rollout.spec.metrics.includes('contract');
   }
@@ -59,7 +59,7 @@ export class FirstAttempt {
   }
 
   isLate(durationMs: number): boolean {
-    return this.judgesLate && durationMs > this.halfMs;
+    return this.replaceable && durationMs > this.halfMs;
   }
 
   /** Ends the candidate's attempt at half of the time. */
@@ -94,6 +94,12 @@ export class FirstAttempt {
   failed(error: unknown, now: number): void {
     const code = errorCodeOf(error);
     this.end(code === 'cancelled' ? 'left' : statusOf[code] >= 500 ? 'failed' : 'refused', now);
+  }
+
+  /** No server of its arm took it: from here on others answer. */
+  passedOn(error: unknown, now: number): void {
+    this.failed(error, now);
+    this.cutAt = Number.POSITIVE_INFINITY;
   }
 
   left(now: number): void {

@@ -42,6 +42,7 @@ export class Serving {
     this.processing = new ProcessingStore(files);
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
+    this.tables.onSwap(() => this.evidence.keepOnly(this.tables.current!.endpoints.values(), performance.now()));
     this.dispatch = new Dispatch(this.tables, this.lease);
     this.shadow = new Shadow(this.dispatch, this.evidence, this.trialStats);
     this.trials = new TrialPath(this.dispatch, this.evidence, this.shadow, this.trialStats);

@@ -74,7 +74,9 @@ export class Shadow {
     this.hold(endpoint, 1, bytes, arm);
     const copy = { call: new ShadowCall(call, arm, rollout.spec), route, first, path };
     setImmediate(() => {
-      void this.run(copy).finally(() => this.hold(endpoint, -1, -bytes, arm));
+      void this.run(copy)
+        .catch(() => this.drop(route, performance.now()))
+        .finally(() => this.hold(endpoint, -1, -bytes, arm));
     });
   }
 

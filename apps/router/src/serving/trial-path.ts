@@ -2,7 +2,6 @@ import { errorCodeOf } from '@perch/contracts';
 import type { HttpReply } from '../http1/index.ts';
 import type { Call } from './call.ts';
 import { contractFault } from './contract.decide.ts';
-import type { Deployment } from './deployment.ts';
 import type { Dispatch } from './dispatch.ts';
 import { statusOf } from './error-reply.ts';
 import type { EvidenceBook } from './evidence-book.ts';
@@ -120,9 +119,9 @@ export class TrialPath {
   }
 
   /** Stable's deployment, where it may run what the candidate may have run already. */
-  private stableFor({ arm, route, exchange }: Call, { rollout }: FirstAttempt): Deployment | undefined {
+  private stableFor({ arm, exchange }: Call, { rollout, replaceable, isCandidate }: FirstAttempt) {
     const onCandidate = arm?.target.deployment === rollout.candidate.deployment;
-    if (!onCandidate || !rollout.spec.fallback || !route.route.idempotent || exchange.cancelled) return undefined;
+    if (!isCandidate || !onCandidate || !replaceable || exchange.cancelled) return undefined;
     return this.dispatch.table().deployments.get(rollout.stable.deployment);
   }
 
