@@ -15,6 +15,8 @@ import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+import { SplitStore } from './split/split.store.ts';
+import { QuarantineService } from './traffic/quarantine.service.ts';
 import { QuarantineStore } from './traffic/quarantine.store.ts';
 import { TrafficService } from './traffic/traffic.service.ts';
 import { TrafficStore } from './traffic/traffic.store.ts';
@@ -34,10 +36,12 @@ const parts = [
   EndpointsStore,
   ExportService,
   FanOutReconcile,
+  QuarantineService,
   QuarantineStore,
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  SplitStore,
   TrafficService,
   TrafficStore,
   VersionUsersService,

@@ -25,6 +25,7 @@ export {
 export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
 export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
 export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
+export { QuarantineService } from './traffic/quarantine.service.ts';
 export type { NewQuarantine } from './traffic/quarantine.store.ts';
 export {
   type ForcedRollout,
@@ -35,7 +36,7 @@ export {
   type TrafficSight,
   type TrafficWish,
 } from './traffic/traffic.plan.ts';
-export { TrafficService } from './traffic/traffic.service.ts';
+export { type Proposal, TrafficService } from './traffic/traffic.service.ts';
 export { VersionUsersService } from './version-users.service.ts';
 export { changeLine, changeWords, consoleLines, type RecordedChange } from './why/log.decide.ts';
 export { WhyService } from './why/why.service.ts';

@@ -1,17 +1,32 @@
+import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Actor, canonicalJson } from '@perch/contracts';
+import { type Actor, AppError, canonicalJson } from '@perch/contracts';
 import { work } from '@perch/fleet';
-import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
+import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import type { WantedVersion } from '../endpoint.plan.ts';
+import { unknownEndpoint } from '../endpoint-change.service.ts';
 import { EndpointsStore } from '../endpoints.store.ts';
+import { WantedObserve } from '../resolve/wanted.observe.ts';
 import type { NewQuarantine } from './quarantine.store.ts';
 import { signatureOf } from './signature.plan.ts';
 import type { TrafficForce, TrafficSight } from './traffic.plan.ts';
+
+/** A version as the spec in force would deploy it, found outside any transaction. */
+export interface Proposal {
+  endpoint: string;
+  generation: number;
+  version: number;
+  digest: string;
+  wish: WantedVersion;
+}
 
 /** What a rollout sees of its endpoint, and what it may say about the endpoint's traffic. */
 @Injectable()
 export class TrafficService {
   constructor(
+    private readonly transactions: Transactions,
     private readonly stores: EndpointsStore,
+    private readonly wanted: WantedObserve,
     private readonly workStore: WorkStore,
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
@@ -51,9 +66,14 @@ export class TrafficService {
     };
   }
 
-  /** Says who gets the traffic; the endpoint's pass follows at once. Saying the same again changes nothing. */
+  /**
+   * Says who gets the traffic; the endpoint's pass follows at once. Saying the same again changes nothing; of an endpoint
+   * that is not progressive (any more) nothing is kept.
+   */
   async put(tx: Tx, endpoint: string, force: TrafficForce): Promise<void> {
     const { force: before } = await this.stores.traffic.lock(tx, endpoint);
+    const row = await this.stores.endpoints.get(tx, endpoint);
+    if (row?.spec?.traffic.mode !== 'progressive') return;
     if (canonicalJson(before) === canonicalJson(force)) return;
     await this.stores.traffic.saveForce(tx, endpoint, force);
     await this.workStore.enqueue(tx, work.endpoint, endpoint);
@@ -64,6 +84,69 @@ export class TrafficService {
     if (!(await this.stores.quarantine.insert(tx, entry))) return;
     const { endpoint, ...detail } = entry;
     await this.changes.record(tx, actor, 'quarantine.add', endpoint, detail);
+    await this.workStore.enqueue(tx, work.endpoint, endpoint);
+  }
+
+  /**
+   * What the version would be deployed as under the spec in force, whether the rule wants it or not. Throws `not_found`
+   * (no such endpoint, no such version, or one that is archived or still uploading), `invalid` when the endpoint is not
+   * progressive, `conflict` when just that was refused before.
+   */
+  async propose(endpoint: string, version: number): Promise<Proposal> {
+    const { manager } = this.transactions;
+    const row = await this.stores.endpoints.get(manager, endpoint);
+    if (!row?.spec) throw unknownEndpoint(endpoint);
+    const { generation, spec } = row;
+    if (spec.traffic.mode !== 'progressive')
+      throw new AppError(
+        'invalid',
+        `endpoint ${endpoint}: traffic.mode is ${spec.traffic.mode}; rollouts want progressive`,
+      );
+    const known = await this.stores.deployments.ofEndpoint(manager, endpoint);
+    const wish = await this.wanted.observeOne(spec, version, known);
+    const model = `${spec.model.project}/${spec.model.name}`;
+    if (!wish)
+      throw new AppError(
+        'not_found',
+        `endpoint ${endpoint}: model ${model} has no version ${version} that is a draft or published`,
+      );
+    const refused = (await this.stores.quarantine.refusals(manager, endpoint)).find(
+      ({ digest }) => digest === wish.digest,
+    );
+    if (refused)
+      throw new AppError(
+        'conflict',
+        `endpoint ${endpoint}: version ${version} was refused: ${refused.reason}; release it with "perch endpoint quarantine ${endpoint} --release ${refused.digest.slice(0, 12)}"`,
+      );
+    return { endpoint, generation, version, digest: wish.digest, wish };
+  }
+
+  /**
+   * Makes the deployment of a proposal, so that `put` can name its digest; one that is not put in the same transaction
+   * drains again. To be called before `look`. Throws `conflict` when the spec was changed since.
+   */
+  async prepare(tx: Tx, { endpoint, generation, wish }: Proposal): Promise<void> {
+    const row = await this.stores.endpoints.lock(tx, endpoint);
+    if (row?.generation !== generation || !row.spec)
+      throw new AppError('conflict', `endpoint ${endpoint} was changed meanwhile; look at it and try again`);
+    const live = await this.stores.deployments.ofEndpoint(tx, endpoint);
+    if (live.some(({ digest }) => digest === wish.digest)) return;
+    for (const variant of wish.body?.variants ?? []) await this.stores.fleet.placements.describeVariant(tx, variant);
+    const { version, digest, sourceDigest, tritonModel, body, fault } = wish;
+    await this.stores.deployments.insert(tx, {
+      id: randomUUID(),
+      endpoint,
+      generation,
+      project: row.spec.model.project,
+      model: row.spec.model.name,
+      version,
+      digest,
+      source_digest: sourceDigest,
+      triton_model: tritonModel,
+      body,
+      state: body ? 'pending' : 'failed',
+      reason: fault,
+    });
     await this.workStore.enqueue(tx, work.endpoint, endpoint);
   }
 
