@@ -131,7 +131,7 @@ export class BucketUnits implements Units {
       everHit[bucket] = 1;
       this.wholeStable[metric]!.x += 1;
     }
-    const share = book.count(bucket, isCandidate ? 'candidate' : 'stable', this.owned / bucketCount);
+    const share = book.count(bucket, this.owned);
     if (share === null) return false;
     evidence.add(share, isCandidate ? 0 : 1, isCandidate ? 1 : 0);
     if (isCandidate) this.withEvent.add(bucket);
