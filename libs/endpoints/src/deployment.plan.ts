@@ -28,6 +28,10 @@ export interface SpareRules {
   least?: number;
   /** Digests that never serve in the place of others. */
   refused?: ReadonlySet<string>;
+  /** Digests that stay because splits name them; they serve in the place of others only if they do so already. */
+  named?: ReadonlySet<string>;
+  /** Ids of those that have the endpoint's own traffic now. */
+  routed?: ReadonlySet<string>;
 }
 
 /**
@@ -38,7 +42,7 @@ export interface SpareRules {
 export function planDeployments(
   wanted: readonly WantedDeployment[],
   current: readonly CurrentDeployment[],
-  { least = wanted.length, refused = new Set() }: SpareRules = {},
+  { least = wanted.length, refused = new Set(), named = new Set(), routed = new Set() }: SpareRules = {},
 ): DeploymentPlan {
   const byDigest = new Map(current.map((deployment) => [deployment.digest, deployment]));
   const kept = wanted.map(({ digest }) => byDigest.get(digest)).filter((deployment) => deployment !== undefined);
@@ -46,6 +50,7 @@ export function planDeployments(
   const serving = kept.filter(({ state }) => state === 'ready').length;
   const spare = current
     .filter(({ id, state, digest }) => !keep.has(id) && state === 'ready' && !refused.has(digest))
+    .filter(({ id, digest }) => !named.has(digest) || routed.has(id))
     .sort((a, b) => b.version - a.version || (a.id < b.id ? -1 : 1))
     .slice(0, Math.max(0, least - serving))
     .map(({ id }) => id);
@@ -53,6 +58,8 @@ export function planDeployments(
     create: wanted.filter(({ digest }) => !byDigest.has(digest)),
     keep: [...keep],
     spare,
-    drain: current.filter(({ id }) => !keep.has(id) && !spare.includes(id)).map(({ id }) => id),
+    drain: current
+      .filter(({ id, digest }) => !keep.has(id) && !spare.includes(id) && !named.has(digest))
+      .map(({ id }) => id),
   };
 }

@@ -58,6 +58,10 @@ export interface EndpointWorld extends PlacesWorld {
   refusals?: readonly Refusal[];
   /** Digests that are never deployed by themselves, whether the rule wants them or not. */
   refused?: ReadonlySet<string>;
+  /** Versions that splits name, as they would be deployed; absent = none. */
+  named?: readonly WantedVersion[];
+  /** Deployments that have the endpoint's own traffic now; asked for with `named` alone. */
+  routed?: ReadonlySet<string>;
   /** Of a progressive endpoint that is not stopped: who shares its traffic. */
   traffic?: TrafficInput;
   /** Not retired ones. */
@@ -79,7 +83,8 @@ export interface EndpointPlan {
 }
 
 type Seen = KnownDeployment & { placements: Placement[]; seen: StateDecision; problem: boolean };
-type Sighted = Seen & { wanted: boolean };
+/** `named`: only splits want it. */
+type Sighted = Seen & { wanted: boolean; named: boolean };
 
 /** One pass: states from what servers say, then which deployments there should be, where, and what routers are told. */
 export function planEndpoint(world: EndpointWorld, newId: () => string): EndpointPlan {
@@ -90,13 +95,20 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
   const wishes = traffic?.wanted ?? world.wanted;
   // A progressive endpoint is served as long as anybody serves; else as many serve as the rule has versions.
   const least = traffic ? Math.min(1, wishes.length) : slotsOf(world);
-  const plan = planDeployments(wishes, current, { least, refused });
-  const missing = new Set(plan.create.map(({ digest }) => digest));
-  const fresh = [...world.wanted, ...(world.traffic?.stored ?? [])]
+  const digests = new Set(wishes.map(({ digest }) => digest));
+  const extra = (world.named ?? []).filter(({ digest }) => !digests.has(digest) && !refused.has(digest));
+  const named = new Set(extra.map(({ digest }) => digest));
+  const plan = planDeployments(wishes, current, { least, refused, named, routed: world.routed });
+  const missing = new Set([...plan.create, ...extra].map(({ digest }) => digest));
+  for (const { digest } of current) missing.delete(digest);
+  const fresh = [...world.wanted, ...(world.traffic?.stored ?? []), ...extra]
     .filter(({ digest }) => missing.delete(digest))
     .map((wish) => ({ ...wish, id: newId() }));
-  const digests = new Set(wishes.map(({ digest }) => digest));
-  const known: Sighted[] = looked.map((deployment) => ({ ...deployment, wanted: digests.has(deployment.digest) }));
+  const known: Sighted[] = looked.map((deployment) => ({
+    ...deployment,
+    wanted: digests.has(deployment.digest),
+    named: named.has(deployment.digest) && !plan.spare.includes(deployment.id),
+  }));
   const draining = new Set(plan.drain);
   const staying = known.filter(({ id }) => !draining.has(id));
   const places = planPlaces(world, [...staying, ...fresh], draining);
@@ -119,7 +131,7 @@ export function planEndpoint(world: EndpointWorld, newId: () => string): Endpoin
     }));
   const sights = [
     ...staying.map((deployment) => ({ ...deployment, ...after(deployment) })),
-    ...create.map((deployment) => ({ ...deployment, wanted: true })),
+    ...create.map((deployment) => ({ ...deployment, wanted: digests.has(deployment.digest) })),
   ];
   return {
     create,
@@ -194,7 +206,7 @@ function show(
   if (spec === null) return { route: null, status: removedStatus(generation) };
   const route = buildRoute(spec, routable, traffic?.force);
   const unusable = new Set(routable.filter((one) => one.unusable).map(({ id }) => id));
-  const answering = route.targets.filter(({ deployment }) => !unusable.has(deployment));
+  const answering = route.targets.filter(({ deployment, named }) => !named && !unusable.has(deployment));
   const shares = new Map(route.arms.map(({ deployment, share }) => [deployment, share]));
   const serving = traffic ? answering.filter(({ deployment }) => shares.has(deployment)) : answering;
   const shortId = deployments.find(({ id, wanted: is }) => is && short.has(id))?.id;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import type { EndpointSpec } from '@perch/contracts';
 import { type PlaceableModels, routerLiveMs } from '@perch/fleet';
 import { type Outcome, Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from './deployment.store.ts';
@@ -16,6 +17,7 @@ import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { nothingWanted, WantedObserve, type WantedSight } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
+import { type NamingSplit, namedVersions, withOwnWeights } from './split/split-member.plan.ts';
 import type { Refused } from './traffic/quarantine.store.ts';
 import { missingDigests } from './traffic/traffic.plan.ts';
 import type { TrafficRow } from './traffic/traffic.store.ts';
@@ -67,7 +69,8 @@ export class EndpointReconcile {
     const serves = seen.spec && !seen.spec.stopped;
     const known = serves ? await this.stores.deployments.ofEndpoint(manager, name) : [];
     const refused = seen.refuses ? await this.stores.quarantine.refusals(manager, name) : [];
-    const sight = serves ? await this.wanted.observe(seen.spec!, known, refused) : nothingWanted;
+    const splits = serves ? await this.stores.splits.naming(manager, name) : [];
+    const sight = serves ? await this.look(seen.spec!, known, refused, splits) : nothingWanted;
     return this.transactions.run(async (tx) => {
       const row = await this.stores.endpoints.lock(tx, name);
       if (row?.generation !== seen.generation) return { ...nothingToDo, again: row !== undefined };
@@ -75,7 +78,7 @@ export class EndpointReconcile {
       // Locked with the traffic: whoever refuses something says in the same transaction who has the traffic instead.
       const still = said ? await this.stores.quarantine.refusals(tx, name) : refused;
       if (digestsText(still) !== digestsText(refused)) return { ...nothingToDo, again: true };
-      const { world, plan } = await this.plan(tx, { row, known, refused, said }, sight);
+      const { world, plan } = await this.plan(tx, { row, known, refused, said, splits }, sight);
       const leaving =
         plan.places.leave.length > 0 ||
         world.placements.some(({ state }) => state === 'leaving') ||
@@ -83,6 +86,20 @@ export class EndpointReconcile {
       const again = await this.applier.apply(tx, row, plan, world.traffic);
       return { again, leaving, short: plan.places.short.size > 0 };
     });
+  }
+
+  /** What the rule wants, and what splits name. */
+  private async look(
+    spec: EndpointSpec,
+    known: readonly DeploymentRow[],
+    refused: readonly Refused[],
+    splits: readonly NamingSplit[],
+  ): Promise<WantedSight> {
+    const sight = await this.wanted.observe(spec, known, refused);
+    const found: (WantedVersion | undefined)[] = [];
+    for (const number of namedVersions(spec, splits)) found.push(await this.wanted.observeOne(spec, number, known));
+    const named = found.filter((one) => one !== undefined);
+    return named.length > 0 ? { ...sight, named } : sight;
   }
 
   /** Where something is to be added, once more under the lock of the pool, with all that is known of the models. */
@@ -103,15 +120,20 @@ export class EndpointReconcile {
     return { world: sure, plan: planEndpoint(sure, randomUUID) };
   }
 
-  private async world(tx: Tx, { row, known, refused, said }: Scene, sight: WantedSight): Promise<EndpointWorld> {
+  private async world(
+    tx: Tx,
+    { row, known, refused, said, splits }: Scene,
+    sight: WantedSight,
+  ): Promise<EndpointWorld> {
     const { name, generation, spec } = row;
     const deployments = (await this.stores.deployments.ofEndpoint(tx, name, known)).map(toKnown);
     const { complete: _complete, ...wishes } = sight;
     return {
       name,
       generation,
-      spec,
+      spec: spec && withOwnWeights(spec, splits.find((split) => split.name === name)?.spec),
       ...wishes,
+      ...(sight.named ? { routed: await this.routed(tx, name) } : {}),
       refused: new Set(refused.map(({ digest }) => digest)),
       deployments,
       ...(said ? { traffic: await this.traffic(tx, row, said, { sight, deployments }) } : {}),
@@ -120,6 +142,11 @@ export class EndpointReconcile {
       servers: spec ? await this.stores.fleet.capacity.ofPool(tx, spec.fleet.pool) : [],
       problems: await this.stores.fleet.routers.problems(tx, routerLiveMs),
     };
+  }
+
+  private async routed(tx: Tx, name: string): Promise<Set<string>> {
+    const arms = (await this.stores.deployments.routes(tx, [name])).get(name)?.arms ?? [];
+    return new Set(arms.map(({ deployment }) => deployment));
   }
 
   /** What a rollout names may be gone, after a stop for instance: it comes back as it was, unless its version is gone too. */
@@ -145,13 +172,14 @@ interface Scene {
   refused: readonly Refused[];
   /** Null: not progressive. */
   said: TrafficRow | null;
+  splits: readonly NamingSplit[];
 }
 
 const isProgressive = ({ spec }: EndpointRow) => spec?.traffic.mode === 'progressive' && !spec.stopped;
 const digestsText = (refused: readonly Refused[]) => refused.map(({ digest }) => digest).join();
 
-function placeable({ wanted, deployments }: EndpointWorld): PlaceableModels {
-  const variants = [...wanted, ...deployments].flatMap(({ body }) => body?.variants ?? []);
+function placeable({ wanted, named = [], deployments }: EndpointWorld): PlaceableModels {
+  const variants = [...wanted, ...named, ...deployments].flatMap(({ body }) => body?.variants ?? []);
   const models = variants.flatMap(({ tritonModel, model, needs }) => [
     { name: tritonModel, digest: model.digest },
     ...needs.map((needed) => ({ name: needed.tritonModel, digest: needed.model.digest })),

@@ -21,6 +21,8 @@ export interface WantedSight {
   refusals: Refusal[];
   /** Versions of the model whose bytes are all there: drafts and published ones. */
   complete: ReadonlySet<number>;
+  /** Versions that splits name, whether the rule wants them or not; absent = none. */
+  named?: WantedVersion[];
 }
 export const nothingWanted: WantedSight = { modelExists: false, wanted: [], refusals: [], complete: new Set() };
 
@@ -74,6 +76,8 @@ export class WantedObserve {
     number: number,
     known: readonly DeploymentRow[],
   ): Promise<WantedVersion | undefined> {
+    if (spec.model.source !== undefined)
+      return (await this.versionsFor(spec)).some((one) => one.number === number) ? heldDeployment(spec, number) : undefined; // biome-ignore format: one row reads better
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const version = versions.find((one) => one.number === number && isComplete(one));
     return version && ((await this.resolve(spec, version, known, [])) as WantedVersion);

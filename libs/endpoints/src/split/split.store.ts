@@ -77,10 +77,10 @@ export class SplitStore {
     return row?.spec ?? null;
   }
 
-  /** Splits whose fixed targets are of this endpoint, or of its versions, in order of names. */
+  /** Splits whose fixed targets are of this endpoint, or of its versions, and the one of its own name; in order of names. */
   async naming(tx: Tx, endpoint: string): Promise<{ name: string; spec: SplitSpec }[]> {
     return tx.query(
-      'select name, spec from splits where spec is not null and members @> array[$1::text] order by name',
+      `select name, spec from splits where spec is not null and (members @> array[$1::text] or name = $1) order by name`,
       [endpoint],
     );
   }
