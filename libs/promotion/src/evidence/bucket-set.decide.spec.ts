@@ -1,41 +1,33 @@
-import { bucketSet } from '@perch/contracts';
+import { bucketCount, bucketSet, bucketsOf } from '@perch/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  bucketsIn,
-  emptySet,
-  hasBucket,
-  hexOf,
-  joinSets,
-  readSet,
-  setOf,
-  sizeOf,
-  writeSet,
-} from './bucket-set.decide.ts';
+import { countBuckets, emptyBuckets, hasBucket } from '../statistics/buckets.decide.ts';
+import { hexOf, readSet, setOf, sideOf, sizeOf } from './bucket-set.decide.ts';
 
-const buckets = fc.uniqueArray(fc.integer({ min: 0, max: 9_999 }), { maxLength: 300 });
+const buckets = fc.uniqueArray(fc.integer({ min: 0, max: bucketCount - 1 }), { maxLength: 300 });
+const textOf = (some: number[]) => Buffer.from(setOf(some)).toString('base64');
 
 describe('sets of buckets', () => {
   it('come back from their text as they were', () => {
     fc.assert(
       fc.property(buckets, (some) => {
-        const text = writeSet(setOf(some));
-        expect(bucketSet.safeParse(text).success).toBe(true);
-        expect(readSet(text)).toEqual(setOf(some));
+        expect(bucketSet.safeParse(textOf(some)).success).toBe(true);
+        expect(readSet(textOf(some))).toEqual(setOf(some));
         expect(sizeOf(setOf(some))).toBe(some.length);
         expect(some.every((bucket) => hasBucket(setOf(some), bucket))).toBe(true);
-        expect(bucketsIn(setOf(some), emptySet())).toEqual(some.toSorted((a, b) => a - b));
       }),
       { numRuns: 20 },
     );
   });
 
-  it('are joined: in any order, any number of times', () => {
+  it("fall into two sides, the lower one of them the candidate's", () => {
     fc.assert(
-      fc.property(buckets, buckets, (one, other) => {
-        const both = setOf([...one, ...other]);
-        expect(joinSets([setOf(one), setOf(other)])).toEqual(both);
-        expect(joinSets([both, setOf(other), both])).toEqual(both);
+      fc.property(buckets, fc.double({ min: 0, max: 1, noNaN: true }), (some, share) => {
+        const [set, owned] = [setOf(some), bucketsOf(share)];
+        const [candidate, stable] = [sideOf(set, 'candidate', share), sideOf(set, 'stable', share)];
+        expect(sizeOf(candidate)).toBe(countBuckets(set, 0, owned));
+        expect(sizeOf(stable)).toBe(countBuckets(set, owned));
+        expect(sizeOf(candidate) + sizeOf(stable)).toBe(some.length);
       }),
       { numRuns: 20 },
     );
@@ -44,7 +36,7 @@ describe('sets of buckets', () => {
   it.each([
     ['nothing', undefined, 0],
     ['an empty text', '', 0],
-    ['the last bucket', writeSet(setOf([9_999])), 1],
+    ['the last bucket', textOf([9_999]), 1],
     ['all of them', Buffer.alloc(1_250, 255).toString('base64'), 10_000],
   ])('reads %s', (_what, text, size) => expect(sizeOf(readSet(text)!)).toBe(size));
 
@@ -54,6 +46,6 @@ describe('sets of buckets', () => {
 
   it('writes the bytes in their order for the database', () => {
     expect(hexOf(setOf([0, 9])).slice(0, 6)).toBe('010200');
-    expect(hexOf(emptySet())).toHaveLength(2_500);
+    expect(hexOf(emptyBuckets())).toHaveLength(2_500);
   });
 });

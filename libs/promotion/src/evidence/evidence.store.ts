@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { FlagMetric } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
-import { type BucketSet, hexOf } from './bucket-set.decide.ts';
+import type { BucketSet } from '../statistics/buckets.decide.ts';
+import { hexOf } from './bucket-set.decide.ts';
 import type { CountedRow, CountedSet } from './merge.plan.ts';
 import type { CountRow, ReportedRollout, SetRow } from './report.decide.ts';
 

@@ -1,7 +1,13 @@
 import type { PairEvidence, RolloutPolicy } from '@perch/contracts';
 import type { Epoch } from '../rollout.entity.ts';
-import { type BucketSet, emptySet, joinSets, sizeOf } from './bucket-set.decide.ts';
-import { countBuckets, type EpochHits } from './buckets.decide.ts';
+import {
+  type ArmBuckets,
+  type BucketSet,
+  bucketCounts,
+  emptyBuckets,
+  joinBuckets,
+} from '../statistics/buckets.decide.ts';
+import { sideOf, sizeOf } from './bucket-set.decide.ts';
 import type { ArmTally, MetricCounts, Tally } from './evidence.entity.ts';
 import type { Count, SetRow, WorkerCounts } from './report.decide.ts';
 
@@ -54,36 +60,35 @@ export function requestCounts(rows: readonly CountedRow[], epochs: readonly Epoc
   };
 }
 
-/** Units are buckets: `candidates` are those that were counted for the candidate. */
-export interface BucketReading {
-  counts: MetricCounts;
-  candidates: BucketSet;
-}
-
 /** Sets of one metric: who was judged (`seen`), and who had the event (`hit`), by epoch, arm and phase. */
-export type SetLookup = (epoch: number, arm: Arm, phase: Phase, part: 'seen' | 'hit') => BucketSet;
+export type SetLookup = (epoch: number, arm: Arm, phase: Phase) => ArmBuckets;
 
-export function bucketReading(metric: string, epochs: readonly Epoch[], setOf: SetLookup): BucketReading {
-  const hits: EpochHits[] = epochs.map(({ epoch, share }) => ({
-    epoch,
-    share,
-    stable: setOf(epoch, 'stable', 'ended', 'hit'),
-    candidate: setOf(epoch, 'candidate', 'ended', 'hit'),
-  }));
-  const { epochs: counted, candidates } = countBuckets(hits);
-  const tally = (of: readonly Epoch[], arm: Arm): Tally => ({
-    n: sizeOf(joinSets(of.map(({ epoch }) => setOf(epoch, arm, 'closed', 'seen')))),
-    x: sizeOf(joinSets(of.map(({ epoch }) => setOf(epoch, arm, 'closed', 'hit')))),
-  });
+/** Units are buckets (see `bucketCounts`): who was judged of an arm is told by the buckets that it owns. */
+export function bucketReading(metric: string, epochs: readonly Epoch[], setsOf: SetLookup): MetricCounts {
+  const joined = (of: readonly Epoch[], arm: Arm, part: keyof ArmBuckets): number =>
+    sizeOf(joinBuckets(of.map(({ epoch, share }) => sideOf(setsOf(epoch, arm, 'closed')[part], arm, share))));
+  const tally = (of: readonly Epoch[], arm: Arm): Tally => ({ n: joined(of, arm, 'seen'), x: joined(of, arm, 'hit') });
   const both = (of: readonly Epoch[]): ArmTally => ({ stable: tally(of, 'stable'), candidate: tally(of, 'candidate') });
-  return { counts: { metric, epochs: counted, ...both(epochs.slice(-1)), whole: both(epochs) }, candidates };
+  const ended = epochs
+    .filter(({ share }) => share > 0)
+    .map(({ epoch, share }) => ({
+      epoch,
+      share,
+      stable: setsOf(epoch, 'stable', 'ended'),
+      candidate: setsOf(epoch, 'candidate', 'ended'),
+    }));
+  return { metric, epochs: bucketCounts(ended), ...both(epochs.slice(-1)), whole: both(epochs) };
 }
+
+/** The candidate's buckets with an event of a metric, over all epochs. */
+export const candidateBuckets = (epochs: readonly Epoch[], setsOf: SetLookup): BucketSet =>
+  joinBuckets(epochs.map(({ epoch, share }) => sideOf(setsOf(epoch, 'candidate', 'ended').hit, 'candidate', share)));
 
 export function setLookup(sets: readonly CountedSet[], metric: string): SetLookup {
   const found = new Map(
     sets.filter((set) => set.metric === metric).map((set) => [`${set.epoch} ${set.arm} ${set.phase}`, set]),
   );
-  return (epoch, arm, phase, part) => found.get(`${epoch} ${arm} ${phase}`)?.[part] ?? emptySet();
+  return (epoch, arm, phase) => found.get(`${epoch} ${arm} ${phase}`) ?? { seen: emptyBuckets(), hit: emptyBuckets() };
 }
 
 /**

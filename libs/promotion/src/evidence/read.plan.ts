@@ -1,9 +1,11 @@
-import { type BucketSet, joinSets, sizeOf } from './bucket-set.decide.ts';
+import { type BucketSet, joinBuckets } from '../statistics/buckets.decide.ts';
+import { sizeOf } from './bucket-set.decide.ts';
 import type { EvidenceScope, FeedbackReading, MetricCounts, RolloutEvidence } from './evidence.entity.ts';
 import {
   bucketReading,
   type CountedRow,
   type CountedSet,
+  candidateBuckets,
   countedMetrics,
   distinctEvents,
   joinPairs,
@@ -17,7 +19,7 @@ import {
 /** A metric whose counts do not come from routers' reports, with the candidate's events that were told apart. */
 export interface OtherMetric {
   counts: MetricCounts;
-  /** Under a sticky key: the candidate's buckets that were counted. */
+  /** Under a sticky key: the candidate's buckets with the event. */
   candidates: BucketSet | null;
   hold: string | null;
 }
@@ -64,14 +66,14 @@ export function readEvidence(scope: EvidenceScope, sight: EvidenceSight): Rollou
       ...shared,
     };
   }
-  const readings = names.map((metric) => bucketReading(metric, epochs, setLookup(sets, metric)));
-  const candidates = joinSets([
-    ...readings.map((reading) => reading.candidates),
+  const lookups = names.map((metric) => ({ metric, setsOf: setLookup(sets, metric) }));
+  const candidates = joinBuckets([
+    ...lookups.map(({ setsOf }) => candidateBuckets(epochs, setsOf)),
     ...others.flatMap((other) => other.candidates ?? []),
   ]);
   return {
     unit: 'bucket',
-    metrics: [...readings.map(({ counts }) => counts), ...otherMetrics],
+    metrics: [...lookups.map(({ metric, setsOf }) => bucketReading(metric, epochs, setsOf)), ...otherMetrics],
     candidateEvents: sizeOf(candidates),
     ...shared,
   };

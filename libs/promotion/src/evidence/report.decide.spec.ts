@@ -1,7 +1,7 @@
 import type { WorkerEvidence } from '@perch/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { setOf, writeSet } from './bucket-set.decide.ts';
+import { hexOf, setOf } from './bucket-set.decide.ts';
 import { requestCounts } from './merge.plan.ts';
 import { type CountRow, planReport, type ReportedRollout, rowKey } from './report.decide.ts';
 
@@ -87,7 +87,10 @@ describe('planReport', () => {
     const withSet = (worker: number, buckets: number[]) =>
       row({
         worker,
-        stable: { ended: { error: { n: 9, x: 1, hit: writeSet(setOf(buckets)) } }, closed: {} },
+        stable: {
+          ended: { error: { n: 9, x: 1, hit: Buffer.from(hexOf(setOf(buckets)), 'hex').toString('base64') } },
+          closed: {},
+        },
       });
     const evidence = [withSet(1, [1, 2]), withSet(2, [2, 3])];
     expect(planReport(evidence, known(), none).sets).toEqual([]);

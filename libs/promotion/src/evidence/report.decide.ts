@@ -1,5 +1,6 @@
 import { type ArmEvidence, canonicalJson, type PairEvidence, type WorkerEvidence } from '@perch/contracts';
-import { type BucketSet, emptySet, joinSets, readSet } from './bucket-set.decide.ts';
+import { type BucketSet, emptyBuckets, joinBuckets } from '../statistics/buckets.decide.ts';
+import { readSet } from './bucket-set.decide.ts';
 
 /** Why a row of a report is left out. None of them touches its neighbours. */
 export type Refusal = 'unknown_rollout' | 'finished_rollout' | 'future_epoch' | 'backwards' | 'malformed';
@@ -130,8 +131,10 @@ function setsOf(row: WorkerEvidence): SetRow[] {
     phases.flatMap((phase) =>
       Object.entries(row[arm][phase]).flatMap(([metric, { seen, hit }]) => {
         if (!seen && !hit) return [];
-        const hits = readSet(hit) ?? emptySet();
-        return [{ rollout, epoch, arm, phase, metric, seen: joinSets([readSet(seen) ?? emptySet(), hits]), hit: hits }];
+        const hits = readSet(hit) ?? emptyBuckets();
+        return [
+          { rollout, epoch, arm, phase, metric, seen: joinBuckets([readSet(seen) ?? emptyBuckets(), hits]), hit: hits },
+        ];
       }),
     ),
   );
@@ -144,7 +147,7 @@ function joinRows(rows: readonly SetRow[]): SetRow[] {
     const before = joined.get(key);
     joined.set(
       key,
-      before ? { ...row, seen: joinSets([before.seen, row.seen]), hit: joinSets([before.hit, row.hit]) } : row,
+      before ? { ...row, seen: joinBuckets([before.seen, row.seen]), hit: joinBuckets([before.hit, row.hit]) } : row,
     );
   }
   return [...joined.entries()].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, row]) => row);
