@@ -69,6 +69,8 @@ function follow(world: RolloutWorld, before: RolloutRecord, decision: Decision, 
   if (decision.next === 'roll_back') return rollBack(world, rollout, reason, cause);
   // Stopped where it is by somebody: it is still guarded, and nothing else.
   if (rollout.run === 'held') return refreshed(world, before, rollout, []);
+  const isBaking = rollout.state === 'baking' && (decision.next === 'shift' || decision.next === 'bake');
+  if (isBaking) return stay(world, before, { ...rollout, reason }, cause);
   switch (decision.next) {
     case 'shift':
       return shift(world, rollout, decision, reason, cause);

@@ -146,11 +146,13 @@ export function abort(
 ): RolloutPlan {
   const { exists, spec, force } = world.sight;
   const leaves = !exists || spec?.traffic.mode !== 'progressive';
+  // Who is stable may have changed with the endpoint.
+  const stable = leaves ? null : endedAs === 'endpoint' ? force.stable : rollout.stable.digest;
   const held = leaves ? null : endedAs === 'person' ? (force.held ?? cause.actor) : force.held;
   return {
     rollout: { ...over(world, rollout, endedAs, reason), state: 'aborted' },
     force: restingForce(force, leaves ? [] : keptDigests(world), {
-      stable: leaves ? null : rollout.stable.digest,
+      stable,
       held,
     }),
     quarantine: null,

@@ -112,7 +112,8 @@ function begin(world: RolloutWorld, { newId, stable, wish, policy, actor, ...mor
   const { sight, now } = world;
   const { newest } = sight.wish;
   const cause = actor === null ? bySystem : byPerson(actor);
-  const what = wish.version === stable.version ? `new settings of version ${wish.version}` : `version ${wish.version}`;
+  const what =
+    wish.version === stable.version ? `version ${wish.version} with new settings` : `version ${wish.version}`;
   const reason = `${what} is to take over from version ${stable.version}${more.reason ? `: ${more.reason}` : ''}`;
   const chosen = newest?.digest !== wish.digest;
   const rollout: RolloutRecord = {

@@ -60,7 +60,7 @@ function rest(world: RolloutWorld): RolloutPlan {
 
 /** Why the endpoint itself ends it; null: it does not. */
 function endedByEndpoint({ sight }: RolloutWorld, rollout: RolloutRecord): string | null {
-  const { spec, wish } = sight;
+  const { spec, wish, force } = sight;
   const { version } = rollout.candidate;
   if (!sight.exists || !spec) return 'the endpoint was removed';
   if (spec.stopped) return 'the endpoint was stopped';
@@ -68,6 +68,7 @@ function endedByEndpoint({ sight }: RolloutWorld, rollout: RolloutRecord): strin
   if ((spec.traffic.sticky?.header ?? null) !== rollout.stickyHeader)
     return 'the sticky key of the endpoint changed, and users cannot be counted across that';
   if (sight.quarantine.includes(rollout.candidate.digest)) return `version ${version} was put in quarantine`;
+  if (force.stable !== rollout.stable.digest) return `stable is not version ${rollout.stable.version} any more`;
   if (rollout.byHand) return null;
   if (wish.newest === null) return `the rule of the endpoint wants version ${version} no more`;
   if (wish.newest.digest === rollout.stable.digest)
