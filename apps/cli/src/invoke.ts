@@ -13,7 +13,7 @@ export async function invoke(
   try {
     invocation = new Invocation(global);
     const shown = await run(invocation);
-    if (shown) process.stdout.write(`${await renderShown(shown, invocation.output)}\n`);
+    if (shown && !shown.said) process.stdout.write(`${await renderShown(shown, invocation.output)}\n`);
     return shown?.exitCode ?? 0;
   } catch (error) {
     process.stderr.write(`${paint(errorText(error, global), invocation)}\n`);

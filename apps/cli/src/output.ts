@@ -9,6 +9,8 @@ export interface Shown {
   text: () => string;
   /** The command did its work but found faults (diff, doctor, audit --verify). */
   exitCode?: number;
+  /** It was written while it ran: nothing is left to print. */
+  said?: boolean;
 }
 
 export type Column<T> = readonly [title: string, cell: (item: T) => unknown];

@@ -84,9 +84,8 @@ describe('the command line', () => {
     });
   });
   it.each([
-    ['rollout', 'list'], ['split', 'add', 'x'], ['pipeline'], ['processing', 'test', 'a.ts', '--fixture', 'b'],
+    ['split', 'add', 'x'], ['pipeline'], ['processing', 'test', 'a.ts', '--fixture', 'b'],
     ['metrics', 'add', '--endpoint', 'x'], ['model', 'canary', '--endpoint', 'x', '--weights', '0.1', '0.9'],
-    ['endpoint', 'resume', 'x'],
   ])('%s %s is not available yet, and says what it will do', async (...args) => {
     const { code, err } = await run(...args);
     expect(code).toBe(2);

@@ -2,8 +2,6 @@ import type { Command } from 'commander';
 import { addPlanned } from '../verb.ts';
 
 const planned: Record<string, string> = {
-  rollout:
-    'move traffic to a new version by evidence, and explain, pause, advance, promote, abort or roll back that move',
   split: "share one endpoint's traffic among several others by weight",
   processing: 'register, test and list your own pre- and postprocessing modules in TypeScript',
   pipeline: 'run several endpoints behind and beside one another as one',

@@ -11,7 +11,8 @@ export interface SpecDocument {
   spec: Record<string, unknown>;
 }
 
-async function readText(file: string): Promise<string> {
+/** Text of a file; `-`: of the standard input. */
+export async function readText(file: string): Promise<string> {
   if (file === '-') {
     const chunks: Buffer[] = [];
     for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
