@@ -4,6 +4,7 @@ import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@
 import { DeletionController } from './admin-api/deletion.controller.ts';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
+import { EndpointTrafficController } from './admin-api/endpoint-traffic.controller.ts';
 import { EndpointTruthController } from './admin-api/endpoint-truth.controller.ts';
 import { ExportController } from './admin-api/export.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
@@ -27,6 +28,7 @@ export const endpointControllers: Type[] = [
   EndpointController,
   ExportController,
   EndpointTruthController,
+  EndpointTrafficController,
   DeletionController,
   FleetController,
   FleetServerController,

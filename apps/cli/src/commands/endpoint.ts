@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addPlanned, addVerb, many } from '../verb.ts';
+import { addVerb, many } from '../verb.ts';
 import { defineTruth } from './endpoint-truth.ts';
 
 function engineFlags(command: Command): void {
@@ -48,9 +48,11 @@ function specFlags(command: Command): void {
     .option('--pool <name>')
     .option('--replicas <n>')
     .option('--min-replicas <n>', 'serve from so many ready servers on; drains and moves never go below it (1)')
-    .option('--traffic <mode>', 'newest or weighted')
+    .option('--traffic <mode>', 'newest, weighted or progressive')
     .option('--weight <version=weight>', 'weighted: 3=90; may be repeated', many)
     .option('--newest-first <weights>', 'weighted: 0.1,0.9')
+    .option('--policy <name>', 'progressive: default or quick; one of your own goes in a file with -f')
+    .option('--sticky <header>', 'one user, named by this header, stays on one version; none ends it')
     .option('--timeout <time>', '2s')
     .option('--max-body <size>', '4MiB')
     .option('--access <who>', 'key or public')
@@ -125,8 +127,8 @@ export function define(program: Command): void {
     load: () => import('./endpoint-infer.ts'),
   });
   defineTruth(endpoint);
+  defineTraffic(endpoint);
   defineExport(endpoint);
-  definePlanned(endpoint);
 }
 
 function defineReading(endpoint: Command): void {
@@ -166,6 +168,19 @@ function defineExport(endpoint: Command): void {
   });
 }
 
-function definePlanned(endpoint: Command): void {
-  addPlanned(endpoint, 'resume', 'let its auto-update rule go on after a rollback by a person');
+function defineTraffic(endpoint: Command): void {
+  addVerb(endpoint, {
+    usage: 'resume <name>',
+    summary: 'let its auto-update rule go on after a rollback by a person',
+    examples: ['perch endpoint resume text/minilm --reason "version 9 is fixed"'],
+    options: (command) => void reason(command),
+    load: () => import('./endpoint-resume.ts'),
+  });
+  addVerb(endpoint, {
+    usage: 'quarantine <name>',
+    summary: 'what its rollouts refused and why; none of it is deployed again until it is released',
+    examples: ['perch endpoint quarantine text/minilm', 'perch endpoint quarantine text/minilm --release 3f9c01d2a77b'],
+    options: (command) => void command.option('--release <digest>', 'let the rule deploy it again; 8 digits or more'),
+    load: () => import('./endpoint-quarantine.ts'),
+  });
 }

@@ -107,6 +107,9 @@ function processingPart(flags: Flags, before: Spec): Part<'processing'> | undefi
   return { ...before.processing, options: { ...before.processing.options, ...options } };
 }
 
+const trafficFields = (traffic: Part<'traffic'>, policy: NonNullable<Part<'traffic'>>['policy']) =>
+  given({ ...traffic, policy });
+
 function trafficPart(flags: Flags, before: Spec): Part<'traffic'> | undefined {
   const pairs = list(flags, 'weight');
   const newest = text(flags, 'newestFirst');
@@ -120,8 +123,12 @@ function trafficPart(flags: Flags, before: Spec): Part<'traffic'> | undefined {
     : undefined;
   const newestFirst = newest === undefined ? undefined : numbers(newest, '--newest-first');
   const mode = (text(flags, 'traffic') ?? (weights || newestFirst ? 'weighted' : undefined)) as 'newest' | undefined;
-  if (mode === undefined) return before.traffic;
-  return given({ mode, weights, newestFirst, sticky: before.traffic?.sticky });
+  const header = text(flags, 'sticky');
+  const sticky = header === undefined ? before.traffic?.sticky : header === 'none' ? undefined : { header };
+  const said = text(flags, 'policy') as 'default' | undefined;
+  if (mode === undefined) return trafficFields({ ...before.traffic, sticky }, said ?? before.traffic?.policy);
+  const kept = mode === before.traffic?.mode ? before.traffic.policy : undefined;
+  return trafficFields({ mode, weights, newestFirst, sticky }, said ?? kept);
 }
 
 function limitsPart(flags: Flags, before: Spec): Part<'limits'> | undefined {
