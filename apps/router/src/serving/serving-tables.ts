@@ -87,6 +87,10 @@ export class ServingTables {
       endpoints.set(name, route);
       if (slice.isOver()) await slice.next();
     }
+    // a split's targets are other endpoints' deployments: theirs are in force, and what the split sends is counted as theirs
+    for (const { name, targets } of endpoints.values())
+      for (const target of targets)
+        if (!deployments.has(target.deployment)) this.ensure(target.endpoint ?? name, target, table, deployments);
     const { lineage, revision } = table;
     const servers = new Map(Object.entries(table.servers));
     this.current = { lineage, revision, endpoints, servers, keys: indexKeys(table.keys), deployments };
@@ -138,10 +142,19 @@ export class ServingTables {
       }
       return before;
     }
-    for (const target of compiled.targets) {
-      const deployment = this.deployments.ensure(name, target, table, this.processing, armOf(compiled, target));
-      if (deployment) deployments.set(target.deployment, deployment);
-    }
+    for (const target of compiled.targets)
+      if ((target.endpoint ?? name) === name) this.ensure(name, target, table, deployments, armOf(compiled, target));
     return compiled;
+  }
+
+  private ensure(
+    endpoint: string,
+    target: RouteTarget,
+    table: RoutingTable,
+    deployments: Map<string, Deployment>,
+    arm = target.deployment,
+  ): void {
+    const deployment = this.deployments.ensure(endpoint, target, table, this.processing, arm);
+    if (deployment) deployments.set(target.deployment, deployment);
   }
 }

@@ -55,7 +55,8 @@ export class TrialPath {
     if (first.answersForCandidate(call.arm.target.deployment)) {
       first.fellBack();
       this.stats.countFallback(call.endpoint, first.rollout.candidate.version, first.fallback ?? 'unready');
-    }
+    } else if (call.trial && call.arm.target.deployment === first.rollout[call.trial.side].deployment)
+      reply.headerLines += call.trial.feedbackLine(call.requestId);
     return reply;
   }
 
