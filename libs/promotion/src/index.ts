@@ -15,4 +15,5 @@ export { type ExpectedTraffic, expectedPromotionMs, smallestMargin } from './sta
 export { type Bounds, promotionBounds } from './statistics/promotion-bounds.decide.ts';
 export { bakeShare, clockStepMs, firstShare, nextShare, sharesOf } from './statistics/ramp.decide.ts';
 export { type History, nullRatio, rollbackEvidence } from './statistics/rollback-evidence.decide.ts';
+export { type RolloutForecast, simulateRollout } from './statistics/simulate-rollout.ts';
 export { decideStep } from './statistics/step.decide.ts';

@@ -1,4 +1,4 @@
-import type { Margin } from '@perch/contracts';
+import type { Margin, RolloutPolicy } from '@perch/contracts';
 
 /** Half a point, or a fifth of stable's rate. */
 const usualMargin: Margin = { absolute: 0.005, relative: 0.2 };
@@ -11,3 +11,10 @@ export const marginOf = (metric: string): Margin => (metric === 'slow' ? slowMar
 /** How much worse a candidate may be, in points: the larger of both parts. `lowerStable`: the bound below stable's rate. */
 export const allowedGap = ({ absolute, relative }: Margin, lowerStable: number): number =>
   Math.max(absolute, relative * lowerStable);
+
+/** The margin of a metric: as the policy names it, else as `margin: auto` found it, else the usual one. */
+export function marginFor(policy: RolloutPolicy, metric: string, auto?: Margin | null): Margin {
+  const guarded = metric === 'error' || metric === 'slow' || metric === 'contract' ? policy[metric] : undefined;
+  const named = [...policy.flags, ...policy.provided].find(({ name }) => name === metric);
+  return (guarded || undefined)?.margin ?? named?.margin ?? auto ?? marginOf(metric);
+}

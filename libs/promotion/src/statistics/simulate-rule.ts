@@ -1,6 +1,6 @@
-import type { RolloutPolicy } from '@perch/contracts';
+import type { Margin, RolloutPolicy } from '@perch/contracts';
 import { worseInBake } from './bake.decide.ts';
-import { marginOf } from './margin.decide.ts';
+import { marginFor } from './margin.decide.ts';
 import { metricWeights, weightedEvidence } from './metric-weights.decide.ts';
 import { bakeShare, clockStepMs, firstShare } from './ramp.decide.ts';
 import { readGap } from './reading.decide.ts';
@@ -29,6 +29,8 @@ export interface RuleSettings {
   unit: 'request' | 'bucket';
   metrics: readonly SimulatedMetric[];
   requestsPerMinute: number;
+  /** Of `margin: auto`. */
+  autoMargin?: Margin | null;
   /** Without ramp: the share stays, and only the rollback rule looks. */
   fixedShare?: number;
   /** Only the ramp: nothing is rolled back. */
@@ -138,7 +140,7 @@ export class PerchRule implements Rule {
   }
 
   private marginAt(at: number) {
-    return marginFor(this.settings.policy, this.settings.metrics[at]!.metric);
+    return marginFor(this.settings.policy, this.settings.metrics[at]!.metric, this.settings.autoMargin);
   }
 
   private begin(share: number, atMs: number): void {
@@ -147,11 +149,4 @@ export class PerchRule implements Rule {
     this.lookAtN = 0;
     this.units.begin(share);
   }
-}
-
-/** The margin of a metric by the policy, else the usual one. */
-export function marginFor(policy: RolloutPolicy, metric: string) {
-  const named = { error: policy.error, slow: policy.slow, contract: policy.contract }[metric];
-  const listed = [...policy.flags, ...policy.provided].find(({ name }) => name === metric);
-  return (named || undefined)?.margin ?? listed?.margin ?? marginOf(metric);
 }
