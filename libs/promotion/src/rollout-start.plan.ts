@@ -46,8 +46,8 @@ function mayTryAgain(sight: TrafficSight, last: RolloutRecord | null, digest: st
 }
 
 export interface HandStart {
-  /** Left out: the newest that the rule wants. */
-  version: number | undefined;
+  /** Null: the newest that the rule wants. */
+  wish: StartWish | null;
   policy: RolloutPolicy;
   allowBreaking: boolean;
   actor: string;
@@ -72,8 +72,8 @@ export function startByHand(world: RolloutWorld, hand: HandStart, newId: NewId):
     );
   const stable = stableArm(sight);
   if (!stable) throw refuse('nothing serves yet; the first version that is ready takes the traffic by itself');
-  const wish = chosenBy(sight, hand.version);
-  if (!wish) throw refuse(hand.version === undefined ? 'its rule wants no version' : notDeployed(hand.version));
+  const wish = hand.wish ?? sight.wish.newest;
+  if (!wish) throw refuse('its rule wants no version');
   if (wish.digest === stable.digest)
     throw refuse(`version ${wish.version}, as it would be deployed, is stable already`);
   if (sight.quarantine.includes(wish.digest))
@@ -87,20 +87,12 @@ export function startByHand(world: RolloutWorld, hand: HandStart, newId: NewId):
 }
 
 const allow = 'allow it with allowBreaking';
-const notDeployed = (version: number) =>
-  `version ${version} is not deployed by it; let its rule want that version (model.select.versions, model.maxVersions)`;
-
-const chosenBy = ({ wish, deployments }: TrafficSight, version: number | undefined): StartWish | null =>
-  version === undefined || version === wish.newest?.version
-    ? wish.newest
-    : (deployments.find((one) => one.version === version) ?? null);
-
 export const breakingOf = (sight: TrafficSight, stable: string, candidate: string): string[] => {
   const signature = (digest: string) => sight.deployments.find((one) => one.digest === digest)?.signature ?? null;
   return breakingChanges(signature(stable), signature(candidate));
 };
 
-interface Begin extends Omit<HandStart, 'actor' | 'version'> {
+interface Begin extends Omit<HandStart, 'actor' | 'wish'> {
   newId: NewId;
   wish: StartWish;
   stable: RolloutArm;

@@ -130,7 +130,7 @@ export class RolloutSandbox {
 
   start(hand: Partial<HandStart> = {}): void {
     const policy = policyOf(this.sight.spec?.traffic.policy);
-    const usual = { version: undefined, policy, allowBreaking: false, actor: 'ada', reason: '' };
+    const usual = { wish: null, policy, allowBreaking: false, actor: 'ada', reason: '' };
     this.apply(startByHand(this.world(), { ...usual, ...hand }, this.newId));
   }
 

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, AppError } from '@perch/contracts';
-import { TrafficService } from '@perch/endpoints';
-import { CHANGE_LOG, type ChangeLog, type Tx } from '@perch/platform/database';
+import { rolloutWork, TrafficService } from '@perch/endpoints';
+import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
 import type { NewRolloutEvent, RolloutRecord } from './rollout.entity.ts';
 import { RolloutStore } from './rollout.store.ts';
 import type { RolloutPlan, RolloutWorld } from './rollout-move.plan.ts';
@@ -12,8 +12,15 @@ export class RolloutApply {
   constructor(
     private readonly store: RolloutStore,
     private readonly traffic: TrafficService,
+    private readonly work: WorkStore,
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
+
+  /** What a person wants; the loop goes on from there. */
+  async command(tx: Tx, world: RolloutWorld, plan: RolloutPlan, actor: Actor): Promise<void> {
+    await this.apply(tx, world, plan, actor);
+    await this.work.enqueue(tx, rolloutWork, world.sight.endpoint);
+  }
 
   /** `actor`: who moves it. Throws `conflict` when somebody wrote the rollout meanwhile. */
   async apply(tx: Tx, { sight, now }: RolloutWorld, plan: RolloutPlan, actor: Actor): Promise<void> {

@@ -42,13 +42,22 @@ describe('the rule starts a rollout', () => {
   });
 
   it.each([
-    ['without anything stable', (box: RolloutSandbox) => Object.assign(box.sight.force, { stable: null })],
-    ['while a person holds it', (box: RolloutSandbox) => Object.assign(box.sight.force, { held: 'ada' })],
-    ['to what was refused', (box: RolloutSandbox) => void box.sight.quarantine.push('d2')],
-    ['of a stopped endpoint', (box: RolloutSandbox) => Object.assign(box.sight, { spec: specOf({ stopped: true }) })],
-    ['in another mode', (box: RolloutSandbox) => Object.assign(box.sight, { spec: specOf({ mode: 'newest' }) })],
-    ['of a removed endpoint', (box: RolloutSandbox) => Object.assign(box.sight, { exists: false, spec: null })],
-    ['to nothing', (box: RolloutSandbox) => Object.assign(box.sight, { wish: { newest: null } })],
+    ['without anything stable', (box: RolloutSandbox): unknown => Object.assign(box.sight.force, { stable: null })],
+    ['while a person holds it', (box: RolloutSandbox): unknown => Object.assign(box.sight.force, { held: 'ada' })],
+    ['to what was refused', (box: RolloutSandbox): unknown => void box.sight.quarantine.push('d2')],
+    [
+      'of a stopped endpoint',
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { spec: specOf({ stopped: true }) }),
+    ],
+    [
+      'in another mode',
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { spec: specOf({ mode: 'newest' }) }),
+    ],
+    [
+      'of a removed endpoint',
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { exists: false, spec: null }),
+    ],
+    ['to nothing', (box: RolloutSandbox): unknown => Object.assign(box.sight, { wish: { newest: null } })],
   ])('never %s', (_case, change) => {
     const box = new RolloutSandbox();
     box.publish(2);
@@ -91,8 +100,10 @@ describe('verifying', () => {
     expect(box.rollout).toMatchObject({ state: 'rolled_back', endedAs: 'verdict' });
     expect(box.rollout.reason).toContain('input x is FP32 [-1, 8], not FP32 [-1, 4]');
     box.sight.quarantine = [];
-    expect(() => box.start({ version: 2 })).toThrow(/breaks callers of version 1: input x .*allowBreaking/);
-    box.start({ version: 2, allowBreaking: true });
+    expect(() => box.start({ wish: { version: 2, digest: 'd2' } })).toThrow(
+      /breaks callers of version 1: input x .*allowBreaking/,
+    );
+    box.start({ wish: { version: 2, digest: 'd2' }, allowBreaking: true });
     expect(box.settle().rollout.state).toBe('shifting');
   });
 
@@ -296,48 +307,53 @@ describe('a newer version in the middle', () => {
 
 describe('the endpoint itself ends it', () => {
   it.each([
-    ['removed', 'the endpoint was removed', null, (box: RolloutSandbox) => Object.assign(box.sight, { exists: false })],
+    [
+      'removed',
+      'the endpoint was removed',
+      null,
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { exists: false }),
+    ],
     [
       'stopped',
       'the endpoint was stopped',
       'd1',
-      (box: RolloutSandbox) => Object.assign(box.sight, { spec: specOf({ stopped: true }) }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { spec: specOf({ stopped: true }) }),
     ],
     [
       'another mode',
       "the endpoint's traffic has mode newest now",
       null,
-      (box: RolloutSandbox) => Object.assign(box.sight, { spec: specOf({ mode: 'newest' }) }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { spec: specOf({ mode: 'newest' }) }),
     ],
     [
       'another sticky key',
       'the sticky key of the endpoint changed',
       'd1',
-      (box: RolloutSandbox) => Object.assign(box.sight, { spec: specOf({ header: 'x-user' }) }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { spec: specOf({ header: 'x-user' }) }),
     ],
     [
       'unpublished',
       'wants version 1 again, which is stable',
       'd1',
-      (box: RolloutSandbox) => Object.assign(box.sight, { wish: { newest: { version: 1, digest: 'd1' } } }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { wish: { newest: { version: 1, digest: 'd1' } } }),
     ],
     [
       'nothing wanted',
       'wants version 2 no more',
       'd1',
-      (box: RolloutSandbox) => Object.assign(box.sight, { wish: { newest: null } }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight, { wish: { newest: null } }),
     ],
     [
       'quarantined by a person',
       'was put in quarantine',
       'd1',
-      (box: RolloutSandbox) => void box.sight.quarantine.push('d2'),
+      (box: RolloutSandbox): unknown => void box.sight.quarantine.push('d2'),
     ],
     [
       'another stable',
       'stable is not version 1 any more',
       'd9',
-      (box: RolloutSandbox) => Object.assign(box.sight.force, { stable: 'd9' }),
+      (box: RolloutSandbox): unknown => Object.assign(box.sight.force, { stable: 'd9' }),
     ],
   ] as const)('%s', (_case, words, stable, change) => {
     const box = shifting();

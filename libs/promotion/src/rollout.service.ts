@@ -10,8 +10,8 @@ import {
   type RolloutVerb,
   type StartRollout,
 } from '@perch/contracts';
-import { rolloutWork } from '@perch/endpoints';
-import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import { TrafficService } from '@perch/endpoints';
+import { Transactions, type Tx } from '@perch/platform/database';
 import { inputOf } from './decision-input.plan.ts';
 import { explainDecision, sameDecision } from './explain.plan.ts';
 import { RolloutApply } from './rollout.apply.ts';
@@ -40,7 +40,7 @@ export class RolloutService {
     private readonly store: RolloutStore,
     private readonly observing: RolloutObserve,
     private readonly applier: RolloutApply,
-    private readonly work: WorkStore,
+    private readonly traffic: TrafficService,
   ) {}
 
   /** Newest first. */
@@ -92,18 +92,19 @@ export class RolloutService {
   }
 
   /**
-   * By hand. Throws `not_found`, `invalid` (the endpoint is not progressive) or `conflict` (one goes on already; the
-   * version is stable, in quarantine, or breaks callers).
+   * By hand. Throws `not_found` (endpoint, version), `invalid` (the endpoint is not progressive) or `conflict` (one goes on
+   * already; the version is stable, in quarantine, or breaks callers).
    */
   async start(actor: Actor, endpoint: string, wish: StartRollout): Promise<Rollout> {
-    const { allowBreaking, reason } = wish;
+    const { version, allowBreaking, reason } = wish;
+    const proposal = version === undefined ? null : await this.traffic.propose(endpoint, version);
     const id = await this.transactions.run(async (tx) => {
+      if (proposal) await this.traffic.prepare(tx, proposal);
       const world = await this.observing.observe(tx, endpoint);
       const policy = policyOf(wish.policy ?? world.sight.spec?.traffic.policy);
-      const hand = { version: wish.version, policy, allowBreaking, actor: actor.name, reason };
+      const hand = { wish: proposal, policy, allowBreaking, actor: actor.name, reason };
       const plan = startByHand(world, hand, randomUUID);
-      await this.applier.apply(tx, world, plan, actor);
-      await this.work.enqueue(tx, rolloutWork, endpoint);
+      await this.applier.command(tx, world, plan, actor);
       return plan.rollout!.id;
     });
     return this.get(id);
@@ -117,8 +118,7 @@ export class RolloutService {
       const rollout = world.active?.id === id ? world.active : await this.found(tx, id);
       const plan = planCommand(world, rollout, { verb, actor: actor.name, reason });
       if (!plan) return;
-      await this.applier.apply(tx, world, plan, actor);
-      await this.work.enqueue(tx, rolloutWork, endpoint);
+      await this.applier.command(tx, world, plan, actor);
     });
     return this.get(id);
   }
