@@ -4,8 +4,11 @@ import { work } from '@perch/fleet';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
+import { requireGeneration } from './generation.decide.ts';
 import { nameConflict, namesToLock, splitVersionLabel } from './resolve/name.plan.ts';
 import { diffSpecs } from './spec.diff.ts';
+import type { NamingSplit } from './split/split-member.plan.ts';
+import { splitsInTheWay, usersText } from './split/split-name.plan.ts';
 import { initialStatus } from './status.plan.ts';
 import { rolloutWork } from './traffic/traffic.plan.ts';
 
@@ -55,9 +58,13 @@ export class EndpointChangeService {
 
   async remove(actor: Actor, name: string, options: Omit<PutOptions, 'verb'>): Promise<void> {
     await this.transactions.run(async (tx) => {
+      // No split may begin to name it meanwhile.
+      await this.stores.endpoints.lockNames(tx, [name]);
       const before = await this.stores.endpoints.lock(tx, name);
       if (!before?.spec) throw unknownEndpoint(name);
-      checkGeneration(before, null, options.expectedGeneration, null);
+      requireGeneration(`endpoint ${name}`, before, options.expectedGeneration, null, null);
+      const users = await this.stores.splits.naming(tx, name);
+      if (users.length > 0) throw inUse(name, users);
       const generation = before.generation + 1;
       const reason = options.reason ?? '';
       const { status } = before;
@@ -97,40 +104,25 @@ export class EndpointChangeService {
       throw unknownEndpoint(spec.name);
     if (expected !== undefined) {
       const base = await this.stores.endpoints.generation(tx, spec.name, expected);
-      checkGeneration(before, spec, expected, base?.spec ?? null);
+      requireGeneration(`endpoint ${spec.name}`, before, expected, spec, base?.spec ?? null);
     }
     const parent = splitVersionLabel(spec.name)?.parent ?? null;
     const others = await this.stores.endpoints.relatives(tx, spec.name, parent);
     const conflict = nameConflict({ name: spec.name, onlyVersion: spec.model.version ?? null }, others);
-    if (conflict) throw new AppError('conflict', conflict);
+    const splits = await this.stores.splits.relatives(tx, spec.name, parent);
+    const hidden = conflict ?? splitsInTheWay(spec, before?.spec ?? null, splits);
+    if (hidden) throw new AppError('conflict', hidden);
   }
-}
-
-/** `base`: the spec of the generation the caller saw, against which both sides are shown. */
-function checkGeneration(
-  before: EndpointRow | undefined,
-  wanted: EndpointSpec | null,
-  expected: number | undefined,
-  base: EndpointSpec | null,
-): void {
-  if (expected === undefined) return;
-  const generation = before?.spec ? before.generation : 0;
-  if (generation === expected) return;
-  const name = before?.name ?? wanted?.name ?? '';
-  throw new AppError(
-    'precondition_failed',
-    `endpoint ${name} is at generation ${generation}, not ${expected}: somebody changed it; look at the difference and try again`,
-    {
-      details: {
-        expectedGeneration: expected,
-        generation,
-        changedBy: before?.updated_by ?? null,
-        yours: wanted === null ? [] : diffSpecs(base, wanted),
-        theirs: diffSpecs(base, before?.spec ?? null),
-      },
-    },
-  );
 }
 
 export const unknownEndpoint = (name: string) =>
   new AppError('not_found', `endpoint ${name} does not exist; "perch endpoint list" shows those that do`);
+
+const inUse = (name: string, users: readonly NamingSplit[]) =>
+  new AppError(
+    'conflict',
+    `endpoint ${name} is in use by ${usersText(name, users)}; change or remove the split first`,
+    {
+      details: { splits: users.map((split) => split.name) },
+    },
+  );

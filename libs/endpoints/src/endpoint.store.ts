@@ -29,6 +29,15 @@ export class EndpointStore {
     return row;
   }
 
+  /** Specs of those of these names that are endpoints now. */
+  async specs(tx: Tx, names: readonly string[]): Promise<Map<string, EndpointSpec>> {
+    const rows: { name: string; spec: EndpointSpec }[] = await tx.query(
+      'select name, spec from endpoints where spec is not null and name = any($1)',
+      [names],
+    );
+    return new Map(rows.map(({ name, spec }) => [name, spec]));
+  }
+
   /** Held against other writers and passes until the transaction ends; rows that refer to it may be written meanwhile. */
   async lock(tx: Tx, name: string): Promise<EndpointRow | undefined> {
     const [row] = await tx.query(`select ${columns} from endpoints where name = $1 for no key update`, [name]);

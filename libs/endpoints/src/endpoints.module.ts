@@ -15,7 +15,9 @@ import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+import { SplitService } from './split/split.service.ts';
 import { SplitStore } from './split/split.store.ts';
+import { SplitChangeService } from './split/split-change.service.ts';
 import { QuarantineService } from './traffic/quarantine.service.ts';
 import { QuarantineStore } from './traffic/quarantine.store.ts';
 import { TrafficService } from './traffic/traffic.service.ts';
@@ -41,6 +43,8 @@ const parts = [
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  SplitChangeService,
+  SplitService,
   SplitStore,
   TrafficService,
   TrafficStore,

@@ -25,6 +25,7 @@ export {
 export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
 export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
 export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
+export { type SplitApplyOptions, SplitService } from './split/split.service.ts';
 export { QuarantineService } from './traffic/quarantine.service.ts';
 export type { NewQuarantine } from './traffic/quarantine.store.ts';
 export {

@@ -4,7 +4,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Differences by path, members of objects one by one and lists as a whole; absent = undefined. Ordered by path. */
-export function diffSpecs(before: EndpointSpec | null, after: EndpointSpec | null): SpecChange[] {
+export function diffSpecs(before: object | null, after: object | null): SpecChange[] {
   return diffValues('', before ?? {}, after ?? {});
 }
 

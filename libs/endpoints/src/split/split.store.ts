@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { Route, SplitSpec } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
+import type { NamingSplit } from './split-member.plan.ts';
+import type { SplitStanding } from './split-view.plan.ts';
 
 export interface SplitRow {
   name: string;
@@ -78,20 +80,37 @@ export class SplitStore {
   }
 
   /** Splits whose fixed targets are of this endpoint, or of its versions, and the one of its own name; in order of names. */
-  async naming(tx: Tx, endpoint: string): Promise<{ name: string; spec: SplitSpec }[]> {
+  async naming(tx: Tx, endpoint: string): Promise<NamingSplit[]> {
     return tx.query(
       `select name, spec from splits where spec is not null and (members @> array[$1::text] or name = $1) order by name`,
       [endpoint],
     );
   }
 
-  /** Names of splits among these, and right below the first of them where a version label follows. */
-  async relatives(tx: Tx, name: string, parent: string | null): Promise<string[]> {
-    const rows: { name: string }[] = await tx.query(
-      `select name from splits where spec is not null and (name = any($1) or starts_with(name, $2 || '/')) order by name`,
+  /** The splits of this name, of the name above, and those below it. */
+  async relatives(tx: Tx, name: string, parent: string | null): Promise<NamingSplit[]> {
+    return tx.query(
+      `select name, spec from splits where spec is not null and (name = any($1) or starts_with(name, $2 || '/')) order by name`,
       [[name, parent], name],
     );
-    return rows.map((row) => row.name);
+  }
+
+  /** Those of these names that are splits now. */
+  async among(tx: Tx, names: readonly string[]): Promise<Set<string>> {
+    const rows: { name: string }[] = await tx.query(
+      'select name from splits where spec is not null and name = any($1)',
+      [names],
+    );
+    return new Set(rows.map(({ name }) => name));
+  }
+
+  /** How deployments of these endpoints stand, those that are not retired, newest first. */
+  async standings(tx: Tx, endpoints: readonly string[]): Promise<SplitStanding[]> {
+    return tx.query(
+      `select endpoint, version, state, reason from deployments where endpoint = any($1) and state <> 'retired'
+       order by version desc, created_at desc`,
+      [endpoints],
+    );
   }
 
   /**
