@@ -1,4 +1,4 @@
-import type { RouterReport, Route, RouteTarget, TableKey, TableServer } from '@perch/contracts';
+import type { RouterReport, Route, RouteTarget, TableKey, TableServer, WorkerEvidence } from '@perch/contracts';
 
 export interface Sections {
   endpoints?: Record<string, Route>;
@@ -12,6 +12,11 @@ export interface ControlStub {
   joinKey: string;
   /** What it counted, by endpoint and version: the newest it told of each. */
   counts: NonNullable<RouterReport['stats']>;
+  /** What each worker told last of each epoch of a rollout: `<rollout> <epoch> <worker>`. */
+  evidence: Map<string, WorkerEvidence>;
+  /** The same of every boot of every router, sets of buckets joined. */
+  evidenceByBoot: Map<string, WorkerEvidence>;
+  refuseReports(refuse: boolean): void;
   reports: (NonNullable<RouterReport['report']> & { at: number })[];
   readonly lineage: string;
   readonly revision: number;

@@ -19,6 +19,15 @@ function diff(before, after) {
   return patch;
 }
 
+/** Keeps what was told of sets of buckets where newer evidence leaves them out, as the control plane does. */
+function joinSets(before, now) {
+  for (const side of ['stable', 'candidate'])
+    for (const view of ['ended', 'closed'])
+      for (const [metric, counts] of Object.entries(now[side][view]))
+        now[side][view][metric] = { ...before?.[side][view][metric], ...counts };
+  return now;
+}
+
 async function bodyOf(request) {
   const pieces = [];
   for await (const piece of request) pieces.push(piece);
@@ -31,12 +40,15 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
   const blobs = new Map();
   const reports = [];
   const counts = {};
+  const evidence = new Map();
+  const evidenceByBoot = new Map();
+  const hashes = new Map();
   const waiting = new Set();
   let token = randomUUID();
   let lineage = randomUUID();
   let revision = 0;
   let enrolments = 0;
-  let lastHash = '';
+  let refusing = false;
 
   const answerTable = (url, response) => {
     const after = Number(url.searchParams.get('after') ?? -1);
@@ -94,13 +106,20 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
       const urls = known.map((hash) => [hash, { url: `${address}/blobs/${hash}`, size: blobs.get(hash).length }]);
       return json(response, { urls: Object.fromEntries(urls) });
     }
+    if (refusing) return void response.writeHead(503).end();
     for (const [endpoint, versions] of Object.entries(body.stats ?? {}))
       counts[endpoint] = { ...counts[endpoint], ...versions };
+    for (const told of body.evidence ?? []) {
+      const key = `${told.rollout} ${told.epoch} ${told.worker}`;
+      const boot = `${key} ${body.bootId}`;
+      evidence.set(key, told);
+      evidenceByBoot.set(boot, joinSets(evidenceByBoot.get(boot), structuredClone(told)));
+    }
     if (body.report) {
-      lastHash = body.hash;
+      hashes.set(body.bootId, body.hash);
       reports.push({ ...body.report, at: Date.now() });
     }
-    json(response, { needReport: body.hash !== lastHash });
+    json(response, { needReport: body.hash !== hashes.get(body.bootId) });
   });
   await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
   const address = `http://127.0.0.1:${server.address().port}`;
@@ -110,6 +129,14 @@ export async function startControlStub({ port = 0, joinKey = 'join' } = {}) {
     joinKey,
     reports,
     counts,
+    /** What each worker told last of each epoch of a rollout: `<rollout> <epoch> <worker>`. */
+    evidence,
+    /** The same of every boot of every router, sets of buckets joined. */
+    evidenceByBoot,
+    /** From now on reports are answered with 503, or taken again. */
+    refuseReports(refuse) {
+      refusing = refuse;
+    },
     get lineage() {
       return lineage;
     },
