@@ -1,6 +1,7 @@
 import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
 import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
+import { ApplyController } from './admin-api/apply.controller.ts';
 import { DeletionController } from './admin-api/deletion.controller.ts';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
 import { EndpointLogService } from './admin-api/endpoint-log.service.ts';
@@ -10,6 +11,7 @@ import { ExportController } from './admin-api/export.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { FleetExternalController } from './admin-api/fleet-external.controller.ts';
 import { FleetServerController } from './admin-api/fleet-server.controller.ts';
+import { SplitController } from './admin-api/split.controller.ts';
 import { configTexts } from './config-text.source.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
 import { EnrolController } from './internal-api/enrol.controller.ts';
@@ -26,6 +28,8 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 
 export const endpointControllers: Type[] = [
   EndpointController,
+  SplitController,
+  ApplyController,
   ExportController,
   EndpointTruthController,
   EndpointTrafficController,

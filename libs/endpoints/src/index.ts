@@ -24,7 +24,7 @@ export {
 } from './resolve/version.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
 export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
-export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
+export { nameSource, parseSpec, refuseKind, refuseUnbuilt } from './spec.plan.ts';
 export { type SplitApplyOptions, SplitService } from './split/split.service.ts';
 export { QuarantineService } from './traffic/quarantine.service.ts';
 export type { NewQuarantine } from './traffic/quarantine.store.ts';

@@ -54,14 +54,20 @@ function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): U
 
 const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message }) => `${path}: ${message}`).join('; ');
 
-/** Throws `not_available_yet` for the kind of document that is understood and not built yet, `invalid` for a split. */
-export function refuseKind(input: unknown): void {
-  const kind = (input as { kind?: unknown } | null)?.kind;
-  if (kind === 'Pipeline')
+const kindOf = (input: unknown) => (input as { kind?: unknown } | null)?.kind;
+
+/** Throws `not_available_yet` for the kind of document that is understood and not built yet. */
+export function refuseUnbuilt(input: unknown): void {
+  if (kindOf(input) === 'Pipeline')
     throw new AppError('not_available_yet', 'kind Pipeline is not available yet; kinds Endpoint and Split are', {
       details: { errors: [{ path: 'kind', message: 'Pipeline is not available yet' }] },
     });
-  if (kind === 'Split')
+}
+
+/** The same where an endpoint is wanted: a split has a place of its own. */
+export function refuseKind(input: unknown): void {
+  refuseUnbuilt(input);
+  if (kindOf(input) === 'Split')
     throw new AppError(
       'invalid',
       'kind Split is no endpoint: send it to /api/v1/splits ("perch split add"), or apply it',

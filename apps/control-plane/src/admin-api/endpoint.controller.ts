@@ -1,7 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Res } from '@nestjs/common';
 import {
   type Actor,
-  applyResult,
   type EndpointSpec,
   endpoint,
   endpointGeneration,
@@ -26,7 +25,6 @@ const listQuery = z.object({
   cursor: z.string().max(400).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(100),
 });
-const applyQuery = z.object({ dryRun: z.enum(['true', 'false']).default('false') });
 
 @Allow('operator')
 @Controller('api/v1')
@@ -52,19 +50,6 @@ export class EndpointController {
   create(@By() actor: Actor, @Body({ schema: specBody }) spec: EndpointSpec) {
     requireEndpoint(actor, spec.name);
     return this.endpoints.create(actor, spec);
-  }
-
-  @Post('apply')
-  @HttpCode(200)
-  @Answers(applyResult, 'Make the endpoint as the spec says; with dryRun only say what would change')
-  apply(
-    @By() actor: Actor,
-    @Body({ schema: specBody }) spec: EndpointSpec,
-    @Query({ schema: applyQuery }) query: z.output<typeof applyQuery>,
-    @IfMatch() expectedGeneration: number | undefined,
-  ) {
-    requireEndpoint(actor, spec.name);
-    return this.endpoints.apply(actor, spec, { dryRun: query.dryRun === 'true', expectedGeneration });
   }
 
   @Get('endpoints/:endpoint')

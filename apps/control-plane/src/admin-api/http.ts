@@ -18,7 +18,7 @@ export interface KnownRequest extends FastifyRequest {
 
 /**
  * The least role that may call, on a controller or a method (the method's wins). A route below /api/v1 without it wants
- * `admin`. Besides, a path parameter named `project` or `endpoint` must lie in the scopes of the caller's key.
+ * `admin`. Besides, a path parameter named `project`, `endpoint` or `split` must lie in the scopes of the caller's key.
  */
 export const Allow = (role: Role): MethodDecorator & ClassDecorator => SetMetadata(ALLOW, role);
 

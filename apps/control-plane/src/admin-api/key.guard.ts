@@ -33,9 +33,9 @@ export class KeyGuard implements CanActivate {
         'forbidden',
         `key ${actor.name} has the role ${actor.role}; this wants ${wanted ?? 'admin'} or more`,
       );
-    const { project, endpoint } = (request.params ?? {}) as { project?: string; endpoint?: string };
+    const { project, endpoint, split } = (request.params ?? {}) as Partial<Record<string, string>>;
     if (project !== undefined) requireProject(actor, project);
-    if (endpoint !== undefined) requireEndpoint(actor, endpoint);
+    for (const name of [endpoint, split]) if (name !== undefined) requireEndpoint(actor, name);
     request.actor = actor;
     return true;
   }
