@@ -4,8 +4,11 @@ export type {
 } from './evidence/evidence.entity.ts'; // biome-ignore format: one list
 export { EvidenceService } from './evidence/evidence.service.ts';
 export { FeedbackService } from './evidence/feedback.service.ts';
+export { HistoryReconcile } from './evidence/history.reconcile.ts';
+export { ProvidedReconcile } from './evidence/provided.reconcile.ts';
 export { PromotionModule, type PromotionOptions } from './promotion.module.ts';
 export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entity.ts';
+export { RolloutApply } from './rollout.apply.ts';
 export { RolloutReconcile } from './rollout.reconcile.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
 export { RolloutStore } from './rollout.store.ts';

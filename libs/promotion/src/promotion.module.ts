@@ -1,8 +1,15 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { BaselineService } from './evidence/baseline.service.ts';
+import { CountStore } from './evidence/count.store.ts';
 import { EvidenceService } from './evidence/evidence.service.ts';
 import { EvidenceStore } from './evidence/evidence.store.ts';
 import { FeedbackService } from './evidence/feedback.service.ts';
+import { FeedbackStore } from './evidence/feedback.store.ts';
+import { HistoryReconcile } from './evidence/history.reconcile.ts';
+import { PrometheusClient } from './evidence/prometheus.client.ts';
+import { ProvidedReconcile } from './evidence/provided.reconcile.ts';
+import { ProvidedStore } from './evidence/provided.store.ts';
+import { TrafficHistoryStore } from './evidence/traffic-history.store.ts';
 import { RolloutApply } from './rollout.apply.ts';
 import { RolloutObserve } from './rollout.observe.ts';
 import { RolloutReconcile } from './rollout.reconcile.ts';
@@ -14,6 +21,13 @@ const parts = [
   BaselineService,
   EvidenceService,
   EvidenceStore,
+  TrafficHistoryStore,
+  ProvidedStore,
+  ProvidedReconcile,
+  PrometheusClient,
+  HistoryReconcile,
+  FeedbackStore,
+  CountStore,
   FeedbackService,
   RolloutApply,
   RolloutObserve,

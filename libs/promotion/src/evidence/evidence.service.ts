@@ -3,15 +3,20 @@ import { AppError, type WorkerEvidence } from '@perch/contracts';
 import { rolloutWork } from '@perch/endpoints';
 import { type CounterMetric, LOGGER, type Logger, Metrics } from '@perch/platform';
 import { Transactions, type Tx, WorkStore } from '@perch/platform/database';
+import type { KnownRollout } from './count.store.ts';
 import type { EvidenceScope, RolloutEvidence } from './evidence.entity.ts';
 import { EvidenceStore } from './evidence.store.ts';
+import { cohortMs, delayedFlags } from './feedback.decide.ts';
+import { feedbackMetric } from './feedback.plan.ts';
+import { nothingRead, providedMetric } from './provided.decide.ts';
 import { readEvidence } from './read.plan.ts';
-import { planReport, type ReportPlan, rowKey } from './report.decide.ts';
+import { type CountRow, isRolloutId, planReport, type ReportPlan, rowKey } from './report.decide.ts';
 
 const mostTurns = 5;
 /** Nothing of a report without news for the rollback rule is so urgent that each router may ask for a pass of its own. */
 const calmMs = 500;
-const isRolloutId = (id: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
+
+type MarkedPlan = ReportPlan & { marks: { rollout: string; epoch: number; gapMs: number }[] };
 
 /** What routers counted of rollouts: taken idempotently, read as what decisions look at. */
 @Injectable()
@@ -52,24 +57,26 @@ export class EvidenceService {
     );
   }
 
-  private async plan(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<ReportPlan> {
+  private async plan(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<MarkedPlan> {
     const ids = [...new Set(evidence.map(({ rollout }) => rollout))].filter(isRolloutId);
     const tx = this.transactions.manager;
-    const rollouts = ids.length === 0 ? [] : await this.store.rollouts(tx, ids);
+    const rollouts = ids.length === 0 ? [] : await this.store.counts.rollouts(tx, ids);
     const known = new Map(rollouts.map((rollout) => [rollout.id, rollout]));
     const keys = evidence
       .filter((row) => row.worker < 2 ** 31 && row.epoch <= (known.get(row.rollout)?.epoch ?? -1))
       .map(({ rollout, epoch, worker }) => ({ rollout, epoch, worker }));
-    const stored = keys.length === 0 ? [] : await this.store.stored(tx, router, bootId, keys);
-    return planReport(evidence, known, new Map(stored.map((row) => [rowKey(row), row])));
+    const stored = keys.length === 0 ? [] : await this.store.counts.stored(tx, router, bootId, keys);
+    const plan = planReport(evidence, known, new Map(stored.map((row) => [rowKey(row), row])));
+    return { ...plan, marks: marksOf(plan.rows, known) };
   }
 
   /** False: somebody else wrote one of the rows meanwhile, and nothing was kept of this. */
-  private async save(router: string, bootId: string, { rows, sets, wake }: ReportPlan): Promise<boolean> {
+  private async save(router: string, bootId: string, { rows, sets, wake, marks }: MarkedPlan): Promise<boolean> {
     if (rows.length === 0) return true;
     try {
       await this.transactions.run(async (tx) => {
-        if ((await this.store.save(tx, router, bootId, rows, sets)) < rows.length) throw lost;
+        if ((await this.store.counts.save(tx, router, bootId, rows, sets)) < rows.length) throw lost;
+        if (marks.length > 0) await this.store.feedback.mark(tx, marks);
         const names = (urgent: boolean) => [...wake].filter(([, at]) => at === urgent).map(([endpoint]) => endpoint);
         await this.work.enqueueAll(tx, rolloutWork, names(true));
         await this.work.enqueueAll(tx, rolloutWork, names(false), calmMs);
@@ -96,11 +103,33 @@ export class EvidenceService {
 
   /** All that is known of a rollout, merged. */
   async read(tx: Tx, scope: EvidenceScope): Promise<RolloutEvidence> {
-    const epochs = scope.epochs.map(({ epoch }) => epoch);
-    const counted = await this.store.counted(tx, scope.id, epochs);
-    const sets = scope.stickyHeader === null ? [] : await this.store.sets(tx, scope.id, epochs);
-    return readEvidence(scope, { ...counted, sets, feedback: [], provided: [] });
+    const { id, epochs, policy, stickyHeader } = scope;
+    const { counts, feedback, provided } = this.store;
+    const numbers = epochs.map(({ epoch }) => epoch);
+    const sticky = stickyHeader !== null;
+    const judged = await feedback.judged(tx, id, policy.flags);
+    const sights = policy.provided.length === 0 ? [] : await provided.sights(tx, id);
+    const unread = { body: nothingRead, ageMs: null, fault: null };
+    return readEvidence(scope, {
+      ...(await counts.counted(tx, id, numbers)),
+      sets: sticky ? await counts.sets(tx, id, numbers) : [],
+      feedback: delayedFlags(policy.flags).map(({ name }) =>
+        feedbackMetric(name, judged, epochs, { sticky, a: policy.promotionAlpha }),
+      ),
+      provided: policy.provided.map(({ name }) =>
+        providedMetric(sights.find(({ metric }) => metric === name) ?? { metric: name, ...unread }, epochs, sticky),
+      ),
+    });
   }
+}
+
+/** Epochs whose replies are told apart by time, because feedback on them comes later. */
+function marksOf(rows: readonly CountRow[], rollouts: ReadonlyMap<string, KnownRollout>) {
+  const epochs = new Map(rows.map(({ rollout, epoch }) => [`${rollout} ${epoch}`, { rollout, epoch }]));
+  return [...epochs.values()].flatMap(({ rollout, epoch }) => {
+    const windows = delayedFlags(rollouts.get(rollout)?.flags ?? []).map(({ feedbackWithinMs }) => feedbackWithinMs);
+    return windows.length === 0 ? [] : [{ rollout, epoch, gapMs: cohortMs(Math.min(...windows)) }];
+  });
 }
 
 const lost = new Error('written by somebody else meanwhile');

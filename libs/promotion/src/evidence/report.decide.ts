@@ -102,6 +102,9 @@ export function goesBackwards(before: WorkerCounts, now: WorkerCounts): boolean 
   return [...figuresOf(before)].some(([name, figure]) => (figures.get(name) ?? 0) < figure);
 }
 
+/** Ids come from outside: what is no uuid is of no rollout. */
+export const isRolloutId = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
+
 const isName = (metric: string) => /^[a-z][a-z0-9_]{0,63}$/.test(metric);
 
 function isMalformed(row: WorkerEvidence): boolean {

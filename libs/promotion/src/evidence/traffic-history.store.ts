@@ -117,6 +117,10 @@ export class TrafficHistoryStore {
     await tx.query(`delete from traffic_peaks where hour < now() - interval '26 hours'`);
     await gone('traffic_marks');
     await gone('traffic_looks');
+    await tx.query(
+      `delete from traffic_marks m where not exists (select 1 from router_stats s
+         where s.router_id = m.router_id and s.endpoint = m.endpoint and s.version = m.version)`,
+    );
   }
 }
 
