@@ -1,16 +1,16 @@
 import type { DecisionInput, Explanation, MetricReading } from '@perch/contracts';
-import { plainText, tableText } from '../output.ts';
+import { tableText } from '../output.ts';
 import { countText, figureText, percentText, pointsText } from './number.plan.ts';
 import type { RolloutView } from './view.plan.ts';
-import { wrap } from './words.plan.ts';
+import { oneLine, wrap } from './words.plan.ts';
 
 /** Sentences, then the numbers that they are made of, then whether the same comes out again. */
 export function explainText(explained: Explanation, { width, paint }: Pick<RolloutView, 'width' | 'paint'>): string {
   const { rollout, event, input, recomputed, sentences } = explained;
   const { endpoint, stable, candidate } = rollout;
-  const head = paint.bold(`${plainText(endpoint)}: version ${stable.version} to ${candidate.version}`);
+  const head = paint.bold(`${oneLine(endpoint)}: version ${stable.version} to ${candidate.version}`);
   const when = event
-    ? `${event.type.replace('_', ' ')} at ${event.at}, event ${event.id} by ${plainText(event.actor)}`
+    ? `${event.type.replace('_', ' ')} at ${event.at}, event ${event.id} by ${oneLine(event.actor)}`
     : '';
   const said = sentences.flatMap((sentence) => wrap(sentence, Math.min(width, 100)));
   const readings = (recomputed ?? event?.decision)?.readings ?? [];

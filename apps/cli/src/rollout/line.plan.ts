@@ -1,8 +1,7 @@
 import type { Rollout, RolloutEvent } from '@perch/contracts';
-import { plainText } from '../output.ts';
 import { figureText, pointsText, spanText } from './number.plan.ts';
 import { eventText } from './view.plan.ts';
-import { standing } from './words.plan.ts';
+import { oneLine, standing } from './words.plan.ts';
 
 export interface Seen {
   rollout: Rollout;
@@ -29,7 +28,7 @@ export function lineOfChange(before: Seen | undefined, after: Seen, words: boole
   return [
     ...events.map((event) => `${event.at}  ${eventText(event)}`),
     ...(changed ? [standLine(after.rollout)] : []),
-    ...note.map(plainText),
+    ...note.map(oneLine),
   ];
 }
 
@@ -45,7 +44,7 @@ export function standLine(rollout: Rollout): string {
     ? [`E ${figureText(decision.e)} of ${figureText(decision.threshold)}`, ...gaps, ...next]
     : [];
   const numbers = evidence.length > 0 ? ` (${evidence.join(', ')})` : '';
-  return plainText(
+  return oneLine(
     `${endpoint}: ${versions}, ${standing(rollout)}, ${figureText(weightPercent)} % of requests${numbers}: ${reason}`,
   );
 }

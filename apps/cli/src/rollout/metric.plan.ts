@@ -2,7 +2,7 @@ import type { MetricReading } from '@perch/contracts';
 import { columnOf, intervalBar, logBar, logShare, scaleLine } from './bar.plan.ts';
 import type { Glyphs } from './glyphs.ts';
 import { countText, figureText, percentText, pointsText } from './number.plan.ts';
-import { type Color, clip, label, labelWidth, type Paint } from './words.plan.ts';
+import { type Color, clip, label, labelWidth, oneLine, type Paint } from './words.plan.ts';
 
 export interface MetricView {
   width: number;
@@ -51,7 +51,7 @@ function titleLine({ metric, gap, margin, e }: MetricReading, proved: boolean, v
   const judged = `gap ${pointsText(gap)} ${proved ? 'within' : 'over'} the margin of ${pointsText(margin)} points`;
   const evidence = `E ${figureText(e)}`;
   const room = width - judged.length - evidence.length - 4;
-  const name = clip(metric, Math.min(room, 24), glyphs);
+  const name = clip(oneLine(metric), Math.min(room, 24), glyphs);
   const unit = sticky && name.length + 8 <= room ? '  users' : '';
   const space = ' '.repeat(room - name.length - unit.length + 2);
   const verdict = paint[proved ? 'green' : 'yellow'](judged);

@@ -27,14 +27,12 @@ const units = [
 
 /** `42 s`, `2 min 10 s`, `1 h 5 min`, `3 d`: two units at most. */
 export function spanText(ms: number): string {
-  const whole = Math.max(0, ms);
-  const at = units.findIndex(([, size]) => whole >= size);
-  if (at < 0) return whole === 0 ? '0 s' : '< 1 s';
+  if (ms < 1_000) return ms > 0 ? '< 1 s' : '0 s';
+  const at = units.findIndex(([, size]) => ms >= size);
   const [unit, size] = units[at]!;
-  const smaller = units[at + 1];
-  if (!smaller) return `${Math.round(whole / size)} ${unit}`;
-  const parts = Math.round(whole / smaller[1]);
-  const each = Math.round(size / smaller[1]);
-  const rest = parts % each;
-  return `${Math.floor(parts / each)} ${unit}${rest > 0 ? ` ${rest} ${smaller[0]}` : ''}`;
+  const [smaller, step] = units[at + 1] ?? ['s', 1_000];
+  const rounded = Math.round(ms / step) * step;
+  if (rounded >= (units[at - 1]?.[1] ?? Number.POSITIVE_INFINITY)) return spanText(rounded);
+  const rest = size === step ? 0 : Math.round((rounded % size) / step);
+  return `${Math.floor(rounded / size)} ${unit}${rest > 0 ? ` ${rest} ${smaller}` : ''}`;
 }

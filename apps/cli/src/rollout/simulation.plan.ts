@@ -1,8 +1,8 @@
 import type { RolloutSimulation } from '@perch/contracts';
-import { factsText, plainText, tableText } from '../output.ts';
+import { factsText, tableText } from '../output.ts';
 import { figureText, percentText, pointsText, spanText } from './number.plan.ts';
 import type { RolloutView } from './view.plan.ts';
-import { wrap } from './words.plan.ts';
+import { oneLine, wrap } from './words.plan.ts';
 
 const span = (ms: number | null) => (ms === null ? 'over half of the runs did not end in time' : spanText(ms));
 
@@ -42,5 +42,5 @@ export function simulationText(
       ({ medianBadRequests }) => (medianBadRequests === null ? undefined : figureText(medianBadRequests)),
     ],
   ]);
-  return [facts, '', ...wrap(plainText(source), width), '', found, ...(stops.length > 0 ? ['', table] : [])].join('\n');
+  return [facts, '', ...wrap(oneLine(source), width), '', found, ...(stops.length > 0 ? ['', table] : [])].join('\n');
 }

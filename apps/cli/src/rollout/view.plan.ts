@@ -1,11 +1,10 @@
 import { isOver, type Rollout, type RolloutEvent } from '@perch/contracts';
 import { formatAge } from '../duration.ts';
-import { plainText } from '../output.ts';
 import { fillBar } from './bar.plan.ts';
 import type { Glyphs } from './glyphs.ts';
 import { evidenceLines, metricLines } from './metric.plan.ts';
 import { countText, figureText, percentText, spanText } from './number.plan.ts';
-import { clip, label, labelWidth, type Paint, standing, stateColor, wrap } from './words.plan.ts';
+import { clip, label, labelWidth, oneLine, type Paint, standing, stateColor, wrap } from './words.plan.ts';
 
 /** All that a picture of a rollout is made of: the same values give the same lines. */
 export interface RolloutView {
@@ -32,7 +31,7 @@ const leastEvents = 2;
 export function renderRollout(view: RolloutView): string[] {
   const sized = { ...view, width: Math.max(leastWidth, Math.min(mostWidth, view.width)) };
   const { height, note, paint, width, glyphs } = sized;
-  const last = note === undefined ? [] : [paint.yellow(clip(plainText(note), width, glyphs))];
+  const last = note === undefined ? [] : [paint.yellow(clip(oneLine(note), width, glyphs))];
   const full = [...headLines(sized), ...countLines(sized, false)];
   if (height === undefined) return [...full, ...eventLines(sized, mostEvents), ...last];
   const room = height - last.length;
@@ -48,7 +47,7 @@ function headLines(view: RolloutView): string[] {
   const { rollout, width, glyphs, paint } = view;
   const versions = `  version ${rollout.stable.version} ${glyphs.arrow} ${rollout.candidate.version}`;
   const state = clip(standing(rollout), 30, glyphs);
-  const name = clip(plainText(rollout.endpoint), width - versions.length - state.length - 2, glyphs);
+  const name = clip(oneLine(rollout.endpoint), width - versions.length - state.length - 2, glyphs);
   const space = ' '.repeat(Math.max(2, width - name.length - versions.length - state.length));
   return [
     `${paint.bold(name)}${versions}${space}${paint[stateColor(rollout)](state)}`,
@@ -67,7 +66,7 @@ function stageLine({ rollout, glyphs, paint }: RolloutView): string {
     const words = stage.replace('_', ' ');
     return stage === state ? paint[stateColor(rollout)](`[${words}]`) : paint.dim(words);
   };
-  const stages = ['verifying', ...shadow, 'shifting', 'baking', end];
+  const stages = [...(state === 'pending' ? [state] : []), 'verifying', ...shadow, 'shifting', 'baking', end];
   return `${label('state')}${stages.map(mark).join(paint.dim(` ${glyphs.next} `))}`;
 }
 
@@ -122,7 +121,7 @@ function sideLines({ rollout, width, glyphs }: RolloutView): string[] {
 }
 
 export const eventText = ({ type, actor, message }: RolloutEvent): string =>
-  plainText(`${type.replace('_', ' ').padEnd(13)}${actor === 'system' ? '' : `${actor}: `}${message}`);
+  oneLine(`${type.replace('_', ' ').padEnd(13)}${actor === 'system' ? '' : `${actor}: `}${message}`);
 
 /** The newest that fit, newest first. */
 function eventLines({ events, now, width, glyphs, paint }: RolloutView, most: number): string[] {
