@@ -6,6 +6,8 @@ export interface Reply {
   /** 0: the connection failed. */
   status: number;
   version: number;
+  /** `x-perch-arm`; empty when the connection failed. */
+  arm: string;
   body: string;
 }
 
@@ -44,8 +46,8 @@ export class ConstantLoad {
   private send(): Promise<Reply> {
     const startedAt = performance.now();
     return new Promise((done) => {
-      const end = (status: number, version: number, body: string) =>
-        done({ startedAt, endedAt: performance.now(), status, version, body });
+      const end = (status: number, version: number, body: string, arm = '') =>
+        done({ startedAt, endedAt: performance.now(), status, version, arm, body });
       const sent = request(
         this.url,
         {
@@ -59,7 +61,12 @@ export class ConstantLoad {
           response.setEncoding('utf8');
           response.on('data', (chunk) => (text += chunk));
           response.on('end', () =>
-            end(response.statusCode ?? 0, Number(response.headers['x-perch-version'] ?? 0), text),
+            end(
+              response.statusCode ?? 0,
+              Number(response.headers['x-perch-version'] ?? 0),
+              text,
+              String(response.headers['x-perch-arm'] ?? ''),
+            ),
           );
           response.on('error', (error) => end(0, 0, String(error)));
         },

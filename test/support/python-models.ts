@@ -22,6 +22,33 @@ class TritonPythonModel:
         return answers
 `;
 
+/**
+ * `y = x`, with what can be wrong about a version: each answer takes `sleepMs`, `failing` of ten answers are errors, or
+ * every value is NaN. `note` makes other bytes of it, and nothing else.
+ */
+export const faultyPython = ({ sleepMs = 0, failing = 0, nan = false, note = '' }): string => `# ${note}
+import time
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.asked = 0
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            self.asked += 1
+            time.sleep(${sleepMs / 1_000})
+            x = pb.get_input_tensor_by_name(request, "x").as_numpy()
+            if (self.asked * 7) % 10 < ${failing}:
+                answers.append(pb.InferenceResponse(error=pb.TritonError("out of order")))
+            else:
+                answers.append(pb.InferenceResponse([pb.Tensor("y", (x * ${nan ? 'np.nan' : '1'}).astype(np.float32))]))
+        return answers
+`;
+
 /** Business-logic scripting: calls another model with the same input, and adds \`own\` to its answer. */
 export const callerPython = (called: string, own: number): string => `import json
 

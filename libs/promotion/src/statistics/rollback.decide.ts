@@ -26,7 +26,7 @@ export function decideRollback(sight: Sight): Outcome | null {
   if (e < threshold || events < leastCandidateEvents) return null;
   const metric = loudest(readings);
   return backToStable([
-    `The evidence that the candidate is worse, E = ${figure(e)}, reached ${figure(threshold)}.`,
+    `The evidence that the candidate is worse${metric ? ` (${metric.metric} above all)` : ''}, E = ${figure(e)}, reached ${figure(threshold)}.`,
     ...(metric ? [`${tallySentence(metric)} E of ${metric.metric} alone is ${figure(metric.e)}.`] : []),
   ]);
 }
