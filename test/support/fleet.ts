@@ -24,6 +24,7 @@ import {
   FanOutReconcile,
   KEYS,
   RoutingTableReconcile,
+  rolloutWork,
   type ServableVersion,
   VERSIONS,
   type VersionSource,
@@ -44,6 +45,7 @@ import {
 } from '@perch/fleet';
 import { LOGGER, Metrics, silentLogger } from '@perch/platform';
 import { CHANGE_LOG, DatabaseModule, type Outcome, Transactions, WorkStore } from '@perch/platform/database';
+import { PromotionModule, RolloutReconcile } from '@perch/promotion';
 import { configTexts } from '../../apps/control-plane/src/config-text.source.ts';
 import { createTestDatabase, snapshotDatabase, type TestDatabase } from './postgres.ts';
 
@@ -119,6 +121,8 @@ export class FleetWorld {
   readonly versions = new FakeVersions();
   readonly keys: { id: string; hash: string; endpoints: string[] }[] = [];
   readonly noted: Noted[] = [];
+  /** Kinds of work that nobody does here. */
+  readonly asleep = new Set<string>();
   database!: TestDatabase;
   app!: INestApplicationContext;
 
@@ -147,12 +151,14 @@ export class FleetWorld {
     @Global()
     @Module({ providers: outside, exports: outside })
     class OutsideModule {}
+    const endpoints = EndpointsModule.forRoot({ imports: [], bind: [] });
     @Module({
       imports: [
         OutsideModule,
         DatabaseModule.forRoot(this.database),
         FleetModule.forRoot(options),
-        EndpointsModule.forRoot({ imports: [], bind: [] }),
+        endpoints,
+        PromotionModule.forRoot({ imports: [endpoints] }),
       ],
     })
     class WorldModule {}
@@ -184,6 +190,7 @@ export class FleetWorld {
     model: (key) => this.get(FanOutReconcile).reconcileModel(key),
     [work.pool]: (key) => this.get(FanOutReconcile).reconcilePool(key),
     [work.endpoint]: (key) => this.get(EndpointReconcile).reconcile(key),
+    [rolloutWork]: (key) => this.get(RolloutReconcile).reconcile(key),
     [work.server]: (key) => this.get(DesiredReconcile).publishDesired(key),
     [work.routingTable]: () => this.get(RoutingTableReconcile).publish(),
   };
@@ -192,6 +199,7 @@ export class FleetWorld {
   async step(order: readonly string[] = Object.keys(this.loops)): Promise<boolean> {
     const store = this.get(WorkStore);
     for (const kind of order) {
+      if (this.asleep.has(kind)) continue;
       const [claim] = await store.claim(kind, 1, 5_000);
       if (!claim) continue;
       try {

@@ -1,0 +1,99 @@
+import { RolloutService } from '@perch/promotion';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operator } from '../support/fleet.ts';
+import { progressive, RolloutStand } from './rollout-stand.ts';
+
+describe('publishing is all that a person does', () => {
+  let stand: RolloutStand;
+  beforeAll(async () => {
+    stand = await RolloutStand.start();
+  });
+  afterAll(() => stand.close());
+  const service = () => stand.world.get(RolloutService);
+
+  it('the first version takes the traffic, the next one earns it by evidence', async () => {
+    await stand.world.apply(progressive('text/a', 'nlp/a'));
+    await stand.world.versions.put('nlp/a');
+    await stand.until('text/a', async () => stand.router.arms('text/a').join() === '1 1', 'served');
+    expect(await stand.rollouts('text/a')).toEqual([]);
+    await stand.world.versions.put('nlp/a');
+    await stand.untilRollouts('text/a', ['2 promoted']);
+    await stand.until('text/a', async () => stand.router.arms('text/a').join() === '2 1', 'served by version 2');
+    const [rollout] = await service().list({ endpoint: 'text/a', limit: 1 });
+    const events = await service().events(rollout!.id, 0, 100);
+    const types = events.map(({ type }) => type).filter((type) => type !== 'waiting'); // a dwell is shorter than a turn here
+    expect(types).toEqual(['started', 'stage', 'step', 'step', 'step', 'promoted']);
+    const explained = await service().explain(rollout!.id);
+    expect(explained).toMatchObject({ agrees: true, event: { type: 'promoted' } });
+    expect(explained.sentences.length).toBeGreaterThan(3);
+    // The old version stays loaded for its rollback window.
+    expect(await stand.world.states('text/a')).toEqual(['2 ready', '1 ready']);
+    const back = await service().command(operator, rollout!.id, 'rollback', 'customers complain');
+    expect(back).toMatchObject({ state: 'rolled_back', reason: expect.stringContaining('customers complain') });
+    await stand.until('text/a', async () => stand.router.arms('text/a').join() === '1 1', 'back');
+  });
+
+  it('a version with errors goes back, is told why, and is never tried again by itself', async () => {
+    await stand.world.apply(progressive('text/b', 'nlp/b'));
+    await stand.world.versions.put('nlp/b');
+    await stand.until('text/b', async () => stand.router.arms('text/b').join() === '1 1', 'served');
+    stand.bad.add(2);
+    await stand.world.versions.put('nlp/b');
+    await stand.untilRollouts('text/b', ['2 rolled_back']);
+    stand.bad.clear();
+    await stand.until('text/b', async () => stand.router.arms('text/b').join() === '1 1', 'back');
+    for (let turn = 0; turn < 3; turn += 1) await stand.turn('text/b');
+    expect(await stand.rollouts('text/b')).toEqual(['2 rolled_back']);
+    const [rollout] = await service().list({ endpoint: 'text/b', active: false, limit: 1 });
+    const explained = await service().explain(rollout!.id);
+    expect(explained).toMatchObject({ agrees: true, recomputed: { next: 'roll_back' } });
+    expect(rollout!.fallbacks).toBe(400);
+    await expect(service().start(operator, 'text/b', { version: 2, allowBreaking: false, reason: '' })).rejects.toThrow(
+      'was refused',
+    );
+    // The rule goes on with the next version.
+    await stand.world.versions.put('nlp/b');
+    await stand.untilRollouts('text/b', ['2 rolled_back', '3 promoted']);
+    expect(stand.world.noted.filter(({ action }) => action.startsWith('rollout.')).map(({ action }) => action)).toEqual(
+      expect.arrayContaining(['rollout.started', 'rollout.step', 'rollout.promoted', 'rollout.rolled_back']),
+    );
+  });
+
+  it('one that answers nobody waits and says so; a person aborts it, and the rule is held', async () => {
+    await stand.world.apply(progressive('text/c', 'nlp/c'));
+    await stand.world.versions.put('nlp/c');
+    await stand.until('text/c', async () => stand.router.arms('text/c').join() === '1 1', 'served');
+    await stand.world.versions.put('nlp/c');
+    const quiet = async () => {
+      await stand.world.settle();
+      await stand.agent.sync();
+      await stand.router.sync();
+      return (await service().list({ endpoint: 'text/c', active: true, limit: 1 }))[0];
+    };
+    await expect.poll(async () => (await quiet())?.run, { timeout: 10_000, interval: 20 }).toBe('waiting');
+    const waiting = (await quiet())!;
+    expect(waiting).toMatchObject({ state: 'shifting', decision: { verdict: 'insufficient' } });
+    await expect(service().start(operator, 'text/c', { allowBreaking: false, reason: '' })).rejects.toThrow('goes on');
+    await service().command(operator, waiting.id, 'abort', 'not today');
+    await service().command(operator, waiting.id, 'abort', 'not today');
+    await stand.until('text/c', async () => stand.router.arms('text/c').join() === '1 1', 'back');
+    for (let turn = 0; turn < 3; turn += 1) await stand.turn('text/c');
+    expect(await stand.rollouts('text/c')).toEqual(['2 aborted']);
+    const again = await service().start(operator, 'text/c', { version: 2, allowBreaking: false, reason: 'now' });
+    expect(again).toMatchObject({ state: 'pending', startedBy: 'olga' });
+    await stand.untilRollouts('text/c', ['2 aborted', '2 promoted']);
+  });
+
+  it('two are never there at once, and unknown ones are told', async () => {
+    const columns = `id, endpoint, state, run, reason, stable, candidate, policy, salt, epoch, share, epochs, by_hand,
+      allow_breaking, started_at, started_by, step_at, verifying_since, patience_since`;
+    const copy = `insert into rollouts (${columns}) select gen_random_uuid(), endpoint, 'pending', ${columns
+      .split(',')
+      .slice(3)
+      .join(',')} from rollouts where endpoint = 'text/a' limit 1`;
+    await stand.world.database.query(copy);
+    await expect(stand.world.database.query(copy)).rejects.toThrow('rollouts_active');
+    await expect(service().get('3f2b0c1e-0000-4000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(service().get('nonsense')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
