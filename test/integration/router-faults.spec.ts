@@ -1,56 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import type { Route } from '@perch/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { route, target } from '../../bench/control-stub.mjs';
 import { freePorts } from '../support/real-triton.ts';
 import { type Answer, RouterStand } from './router-stand.ts';
-
-type Act = (request: IncomingMessage, response: ServerResponse) => void;
-
-/** A model server that does as it is told, and remembers what it was asked. */
-class ScriptedServer {
-  act: Act = good;
-  readonly asked: string[] = [];
-  private readonly server: Server;
-
-  constructor() {
-    this.server = createServer((request, response) => {
-      request.resume().on('end', () => {
-        this.asked.push(request.url!);
-        this.act(request, response);
-      });
-    });
-  }
-
-  async start(): Promise<this> {
-    await new Promise<void>((done) => this.server.listen(0, '127.0.0.1', done));
-    return this;
-  }
-  get at() {
-    const address = `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-    return { http: address, grpc: address };
-  }
-  countOf(model: string): number {
-    return this.asked.filter((url) => url.includes(`/models/${model}/`)).length;
-  }
-  async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((done) => this.server.close(done));
-  }
-}
-
-const reply = (status: number, body: object): Act => {
-  const text = JSON.stringify(body);
-  return (_request, response) => void response.writeHead(status, { 'content-type': 'application/json' }).end(text);
-};
-const good = reply(200, { model_name: 'm', model_version: '1', outputs: [] });
-const fails = (status: number, error: string): Act => reply(status, { error });
-const cut: Act = (request) => void request.socket.destroy();
-const cutWithin: Act = (request, response) => {
-  response.writeHead(200, { 'content-length': '1000' });
-  response.write('{"model_name"', () => request.socket.destroy());
-};
+import { type Act, cut, cutWithin, fails, good, ScriptedServer } from './scripted-server.ts';
 
 const until = async (holds: () => boolean): Promise<void> => {
   const deadline = Date.now() + 10_000;
@@ -164,7 +118,7 @@ describe('what a request survives', () => {
 
   it('leaves a server alone for the model that fails there, and only for that', async () => {
     await start();
-    a.act = (request, response) => (request.url!.includes('/models/bad/') ? fails(500, 'no') : good)(request, response);
+    a.act = (...call) => (call[0].url!.includes('/models/bad/') ? fails(500, 'no') : good)(...call);
     await publish({ bad: both({}, 'bad'), fine: both({}, 'fine') });
     const statuses: number[] = [];
     while (statuses.filter((status) => status === 502).length < 5) statuses.push((await ask('bad')).status);
@@ -226,7 +180,7 @@ describe('what a request survives', () => {
     }
     for (let i = 0; i < 50; i += 1) expect((await ask()).status).toBe(200);
     expect([a.asked.length, held.length]).toEqual([1, 1]);
-    good(held[0]!.req, held[0]!);
+    good(held[0]!.req, held[0]!, Buffer.alloc(0));
     expect((await Promise.all(works)).map(({ status }) => status)).toEqual(works.map(() => 200));
     a.act = good;
     while (a.asked.length === 1) await ask();

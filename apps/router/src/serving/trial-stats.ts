@@ -13,7 +13,7 @@ class Series {
   }
 }
 
-/** Why stable answered for the candidate. `unready`: no server took the request. */
+/** Why stable answered for the candidate. `unready`: none of its servers took the request, or was left after a lost connection. */
 export type FallbackReason = 'failed' | 'late' | 'contract' | 'unready';
 
 /** What became of a copy of a request. `dropped`: not sent, for want of room, of time or of a server. */

@@ -101,18 +101,26 @@ export function decodeHttpResponse(body: Uint8Array, headerLength: number = body
   } catch (cause) {
     throw new AppError('upstream', `the model server's answer is not JSON: ${(cause as Error).message}`, { cause });
   }
-  const entries = json.outputs ?? [];
-  const parts = binaryPartsOf(entries, body.subarray(headerLength));
   return {
     modelName: json.model_name,
     modelVersion: json.model_version,
     ...(json.id === undefined ? {} : { id: json.id }),
     ...(json.parameters === undefined ? {} : { parameters: json.parameters }),
-    outputs: entries.map((entry, index) => ({
-      name: entry.name,
-      datatype: entry.datatype,
-      shape: entry.shape,
-      bytes: parts[index] ?? bytesOfJson(entry.datatype, entry.shape, entry.data, entry.name),
-    })),
+    outputs: outputsOf(json.outputs ?? [], body.subarray(headerLength)),
   };
+}
+
+/** What would be the client's fault in a request is the model server's in an answer. */
+function outputsOf(entries: readonly JsonTensor[], binary: Uint8Array): NamedTensor[] {
+  try {
+    const parts = binaryPartsOf(entries, binary);
+    return entries.map(({ name, datatype, shape, data }, index) => ({
+      name,
+      datatype,
+      shape,
+      bytes: parts[index] ?? bytesOfJson(datatype, shape, data, name),
+    }));
+  } catch (cause) {
+    throw new AppError('upstream', `the model server's answer: ${(cause as Error).message}`, { cause });
+  }
 }
