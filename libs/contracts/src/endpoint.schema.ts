@@ -150,6 +150,8 @@ export const deployment = z
       }),
     ),
     weightPercent: z.number(),
+    /** In the rollouts of a progressive endpoint; `kept`: loaded for a rollback. Absent: none, as of any other endpoint. */
+    role: z.enum(['stable', 'candidate', 'kept']).optional(),
   })
   .meta({ id: 'Deployment' });
 export type Deployment = z.infer<typeof deployment>;
@@ -174,6 +176,8 @@ export const endpoint = z
     spec: endpointSpec,
     status: endpointStatus,
     deployments: z.array(deployment),
+    /** Who holds the automatic updates of a progressive endpoint; absent = nobody. */
+    updatesHeldBy: z.string().optional(),
     updatedAt: z.string(),
     updatedBy: z.string(),
   })

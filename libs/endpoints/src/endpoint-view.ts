@@ -2,6 +2,7 @@ import type { Deployment, Endpoint, Route } from '@perch/contracts';
 import type { Placement, PlacementSight } from '@perch/fleet';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { EndpointRow } from './endpoint.store.ts';
+import type { TrafficForce } from './traffic/traffic.plan.ts';
 import { serverWait } from './why/server-wait.decide.ts';
 
 /** What people see of an endpoint. */
@@ -10,16 +11,27 @@ export function viewEndpoint(
   deployments: readonly DeploymentRow[],
   placements: readonly Placement[],
   route: Route | null,
+  force?: TrafficForce,
 ): Endpoint {
   return {
     name: row.name,
     generation: row.generation,
     spec: row.spec!,
     status: row.status,
-    deployments: deployments.map((deployment) => viewDeployment(deployment, placements, route)),
+    deployments: deployments.map((deployment) => ({
+      ...viewDeployment(deployment, placements, route),
+      ...(force ? roleOf(deployment.digest, force) : {}),
+    })),
+    ...(force && force.held !== null ? { updatesHeldBy: force.held } : {}),
     updatedAt: row.updated_at.toISOString(),
     updatedBy: row.updated_by,
   };
+}
+
+function roleOf(digest: string, { stable, candidate, keep }: TrafficForce): Pick<Deployment, 'role'> {
+  if (digest === stable) return { role: 'stable' };
+  if (digest === candidate) return { role: 'candidate' };
+  return keep.includes(digest) ? { role: 'kept' } : {};
 }
 
 function viewDeployment(row: DeploymentRow, placements: readonly Placement[], route: Route | null): Deployment {

@@ -145,12 +145,14 @@ export class EndpointService {
     const deployments = await this.stores.deployments.ofEndpoints(tx, names);
     const placements = await this.stores.fleet.placements.ofEndpoints(tx, names);
     const routes = await this.stores.deployments.routes(tx, names);
+    const traffic = await this.stores.traffic.ofEndpoints(tx, names);
     return rows.map((row) =>
       viewEndpoint(
         row,
         deployments.filter(({ endpoint }) => endpoint === row.name),
         placements.filter(({ endpoint }) => endpoint === row.name),
         routes.get(row.name) ?? null,
+        traffic.get(row.name)?.force,
       ),
     );
   }

@@ -21,6 +21,7 @@ export function endpointText(endpoint: Endpoint, now: number): string {
     ['follows', followsText(spec.model)],
     ['processing', processingText(spec.processing)],
     ['traffic', trafficText(spec.traffic)],
+    ['updates', endpoint.updatesHeldBy && `held by ${endpoint.updatesHeldBy}`],
     ['access', spec.access.inference],
     ['pool', `${spec.fleet.pool}, ${spec.fleet.replicas} replicas`],
     ['generation', `${endpoint.generation} by ${endpoint.updatedBy}, ${formatAge(endpoint.updatedAt, now)}`],
@@ -41,15 +42,20 @@ function followsText(model: Endpoint['spec']['model']): string {
 const processingText = ({ builtin, module, options }: Endpoint['spec']['processing']) =>
   `${builtin ?? module}${options && Object.keys(options).length > 0 ? ` ${JSON.stringify(options)}` : ''}`;
 
-const trafficText = ({ mode, weights, newestFirst }: Endpoint['spec']['traffic']) =>
-  `${mode}${weights || newestFirst ? ` ${JSON.stringify(weights ?? newestFirst)}` : ''}`;
+const trafficText = ({ mode, weights, newestFirst, policy, sticky }: Endpoint['spec']['traffic']) =>
+  [
+    mode,
+    ...(weights || newestFirst ? [JSON.stringify(weights ?? newestFirst)] : []),
+    ...(policy === undefined ? [] : [`policy ${typeof policy === 'string' ? policy : 'of its own'}`]),
+    ...(sticky ? [`sticky by ${sticky.header}`] : []),
+  ].join(', ');
 
 const deploymentsText = (deployments: readonly Deployment[], now: number) => {
   const sorted = [...deployments].sort((a, b) => b.version - a.version);
   const versions = tableText(sorted, [
     ['version', ({ version }) => version],
     ['state', ({ state }) => state],
-    ['traffic', ({ weightPercent }) => `${Math.round(weightPercent * 100) / 100} %`],
+    ['traffic', ({ weightPercent, role }) => `${Math.round(weightPercent * 100) / 100} %${role ? ` (${role})` : ''}`],
     ['since', ({ since }) => formatAge(since, now)],
     ['triton model', ({ tritonModel }) => tritonModel],
     ['reason', ({ reason }) => reason],

@@ -18,6 +18,9 @@ describe('what happened, in words', () => {
     ['endpoint.rollback', { generation: 4, changes: [] }, 'set back as generation 4: '],
     ['endpoint.stop', { reason: 'night' }, 'stopped (night)'],
     ['endpoint.start', { reason: '' }, 'started'],
+    ['endpoint.resume', { heldBy: 'olga', reason: 'fixed' }, 'automatic updates go on (fixed); olga had held them'],
+    ['quarantine.add', { version: 8, reason: 'it erred' }, 'version 8 was refused (it erred)'],
+    ['quarantine.release', { version: 8 }, 'version 8 may be deployed again'],
     ['endpoint.remove', { reason: 'done' }, 'removed (done)'],
     ['endpoint.status', { phase: 'blocked', message: 'version 2 waits' }, 'blocked: version 2 waits'],
     [

@@ -37,6 +37,12 @@ export function changeWords(action: string, detail: Record<string, unknown>): st
       return `stopped${because(reason)}`;
     case 'endpoint.start':
       return `started${because(reason)}`;
+    case 'endpoint.resume':
+      return `automatic updates go on${because(reason)}; ${detail['heldBy']} had held them`;
+    case 'quarantine.add':
+      return `version ${version} was refused${because(reason)}`;
+    case 'quarantine.release':
+      return `version ${version} may be deployed again`;
     case 'endpoint.remove':
       return `removed${because(reason)}`;
     case 'endpoint.status':
