@@ -22,6 +22,14 @@ const policy: RolloutPolicyInput = {
 };
 const perSecond = 40;
 
+/** `expect.poll` knows one test at a time. */
+async function until(isSo: () => boolean | Promise<boolean>, timeoutMs: number, what: () => string): Promise<void> {
+  for (const deadline = Date.now() + timeoutMs; !(await isSo()); ) {
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what()}`);
+    await new Promise((next) => setTimeout(next, 200));
+  }
+}
+
 /** Versions are published, and nothing else is done. */
 describe.skipIf(missingReason('triton'))('canaries on the real Triton, through publish alone', () => {
   let triton: ModelServer;
@@ -64,11 +72,11 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
     ).start();
   const untilState = async (endpoint: string, states: readonly string[], timeoutMs = 60_000): Promise<Rollout> => {
     let seen: Rollout | undefined;
-    const look = async () => {
+    const isThere = async () => {
       seen = await rolloutOf(endpoint).catch(() => seen); // the control plane may be away
-      return states.includes(seen?.state ?? 'none') || JSON.stringify(seen);
+      return seen !== undefined && states.includes(seen.state);
     };
-    await expect.poll(look, { timeout: timeoutMs, interval: 200, message: `${endpoint} becomes ${states}` }).toBe(true);
+    await until(isThere, timeoutMs, () => `${endpoint} becomes ${states}: ${JSON.stringify(seen)}`);
     return seen!;
   };
 
@@ -131,9 +139,8 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
   it.concurrent('one without traffic waits, and says so', async () => {
     await publish('idle', { note: 'second' });
     await untilState('idle', ['shifting']);
-    await expect
-      .poll(async () => (await rolloutOf('idle').catch(() => undefined))?.run, { timeout: 30_000 })
-      .toMatch(/waiting|held/);
+    const waits = async () => ['waiting', 'held'].includes((await rolloutOf('idle').catch(() => undefined))?.run ?? '');
+    await until(waits, 30_000, () => 'a rollout without traffic waits');
     expect((await rolloutOf('idle'))!.reason).toMatch(/traffic|requests|evidence/);
   });
 
@@ -144,18 +151,18 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
       await publish('alone', { note: 'second' });
       const isTried = (since: number) => () =>
         load.replies.some(({ arm, startedAt }) => arm === 'candidate' && startedAt > since);
-      await expect.poll(isTried(0), { timeout: 60_000 }).toBe(true);
+      await until(isTried(0), 60_000, () => 'the candidate is tried');
       await stack.controlPlane.stop('SIGKILL');
       const goneAt = performance.now();
       const quiet = () => {
         const lately = load.replies.filter(({ startedAt }) => startedAt > performance.now() - 2_000);
         return lately.length > 20 && lately.every(({ arm }) => arm === 'stable');
       };
-      await expect.poll(quiet, { timeout: 30_000 }).toBe(true);
+      await until(quiet, 30_000, () => 'the candidate gets nothing');
       expect(performance.now() - goneAt).toBeGreaterThan(12_000);
       const backAt = performance.now();
       await stack.controlPlane.start();
-      await expect.poll(isTried(backAt), { timeout: 30_000 }).toBe(true);
+      await until(isTried(backAt), 30_000, () => 'the candidate gets its share back');
       expect(bad(await load.stop())).toEqual([]);
     } finally {
       await load.stop();
