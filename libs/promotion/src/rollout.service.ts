@@ -32,6 +32,13 @@ export interface RolloutQuery {
   limit: number;
 }
 
+/** What would have started: thrown, so that nothing stays of the transaction that found it out. */
+class Undone extends Error {
+  constructor(readonly rollout: Rollout) {
+    super('a dry run');
+  }
+}
+
 /** Rollouts as people see and command them. */
 @Injectable()
 export class RolloutService {
@@ -93,21 +100,31 @@ export class RolloutService {
 
   /**
    * By hand. Throws `not_found` (endpoint, version), `invalid` (the endpoint is not progressive) or `conflict` (one goes on
-   * already; the version is stable, in quarantine, or breaks callers).
+   * already; the version is stable, in quarantine, or breaks callers). `dryRun`: nothing stays; it says what would start.
    */
-  async start(actor: Actor, endpoint: string, wish: StartRollout): Promise<Rollout> {
+  async start(
+    actor: Actor,
+    endpoint: string,
+    wish: StartRollout,
+    { dryRun = false }: { dryRun?: boolean } = {},
+  ): Promise<Rollout> {
     const { version, allowBreaking, reason } = wish;
     const proposal = version === undefined ? null : await this.traffic.propose(endpoint, version);
-    const id = await this.transactions.run(async (tx) => {
+    const starting = this.transactions.run(async (tx) => {
       if (proposal) await this.traffic.prepare(tx, proposal);
       const world = await this.observing.observe(tx, endpoint);
       const policy = policyOf(wish.policy ?? world.sight.spec?.traffic.policy);
       const hand = { wish: proposal, policy, allowBreaking, actor: actor.name, reason };
       const plan = startByHand(world, hand, randomUUID);
+      if (dryRun) throw new Undone(viewRollout(plan.rollout!));
       await this.applier.command(tx, world, plan, actor);
       return plan.rollout!.id;
     });
-    return this.get(id);
+    const started = await starting.catch((error: unknown) => {
+      if (error instanceof Undone) return error;
+      throw error;
+    });
+    return started instanceof Undone ? started.rollout : this.get(started);
   }
 
   /** Throws `not_found`, or `conflict` (over, or not in a state for this verb). The same verb twice is harmless. */

@@ -41,6 +41,7 @@ const listQuery = pageQuery.extend({
 });
 /** `after`: id of the last event that was seen. */
 const eventQuery = pageQuery.extend({ after: z.coerce.number().int().min(0).default(0) });
+const startQuery = z.object({ dryRun: z.enum(['true', 'false']).default('false') });
 const explainQuery = z.object({ event: z.coerce.number().int().min(1).optional() });
 
 /** Rollouts: whoever may read may look, operators command. A rollout lies in the scopes of a key when its endpoint does. */
@@ -97,9 +98,14 @@ export class RolloutController {
 
   @Post('endpoints/:endpoint/rollout')
   @Idempotent()
-  @Answers(rollout, 'Start a rollout by hand; 409 while another one of the endpoint goes on')
-  start(@By() actor: Actor, @Named() endpoint: string, @Body({ schema: startRollout }) body: StartRollout) {
-    return this.rollouts.start(actor, endpoint, body);
+  @Answers(rollout, 'Start a rollout by hand; 409 while another one goes on. With dryRun only say what would start')
+  start(
+    @By() actor: Actor,
+    @Named() endpoint: string,
+    @Body({ schema: startRollout }) body: StartRollout,
+    @Query({ schema: startQuery }) { dryRun }: z.output<typeof startQuery>,
+  ) {
+    return this.rollouts.start(actor, endpoint, body, { dryRun: dryRun === 'true' });
   }
 
   @Post('endpoints/:endpoint/rollout/simulate')
