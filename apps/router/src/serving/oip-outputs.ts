@@ -26,7 +26,8 @@ function lookAt(json: Buffer, from: number, to: number): CutList | undefined {
   let commas = 0;
   let broken = false;
   for (let at = from; at < to; at += 1) {
-    const byte = json[at];
+    const byte = json[at]!;
+    if (byte > 44 && byte < 58) continue; // a digit, a sign, a point: nearly all
     if (byte === comma) commas += 1;
     else if (byte === quote || byte === bracket) return undefined;
     else if (byte === letterN || (byte === letterI && json[at - 1] !== 45)) broken = true;
@@ -35,7 +36,7 @@ function lookAt(json: Buffer, from: number, to: number): CutList | undefined {
   return { count: to === from ? 0 : commas + 1, broken };
 }
 
-/** The JSON with its lists of data cut out and looked at, byte by byte: parsing them would cost ten times as much. */
+/** The JSON with its lists of data cut out and looked at, byte by byte: parsing them would cost three times as much. */
 function cutData(json: Buffer): { text: string; lists: CutList[] } | undefined {
   const lists: CutList[] = [];
   let text = '';

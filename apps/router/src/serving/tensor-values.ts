@@ -49,7 +49,7 @@ function halvesBroken(bits: ArrayLike<number>, exponent: number): boolean {
 
 /**
  * Whether floating values hold one that no model means to answer: NaN or +∞. A −∞ is let pass, since masked logits are
- * −∞ on purpose. False for other types. Some 0.7 ns a value, on the bytes as they came.
+ * −∞ on purpose. False for other types. About 1 ns a value, on the bytes as they came.
  */
 export function hasBrokenNumber(datatype: string, bytes: Uint8Array): boolean {
   if (!isFloating(datatype)) return false;
