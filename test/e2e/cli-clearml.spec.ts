@@ -101,6 +101,22 @@ describe("ClearML's command lines, pasted", () => {
     expect((await paste('perch model list')).out).toMatch(/auto +p\/auto .*prod/);
   }, 120_000);
 
+  it('canary shares one name out: a list, or the newest below a prefix in either spelling', async () => {
+    await paste('perch model upload --name auto --project p --path model.onnx --tags prod --publish');
+    const list = 'perch --id x model canary --endpoint "auto_canary" --weights 0.1 0.9 --input-endpoints auto/2 auto/1';
+    expect(await paste(`${list} --wait`)).toMatchObject({ code: 0, out: expect.stringContaining('auto/2 0.1, auto/1 0.9 (created') }); // biome-ignore format: one row reads better
+    expect((await paste('perch model list')).out).toMatch(/auto_canary +0.1, 0.9 +auto\/2, auto\/1/);
+    const removed = await paste('perch model remove --endpoint auto');
+    expect([removed.code, removed.err]).toEqual([4, expect.stringContaining('in use by split auto_canary')]);
+    for (const flag of ['--input-endpoints-prefix auto/', '--input-endpoint-prefix auto']) {
+      const done = await paste(`perch model canary --endpoint auto_canary --weights 0.2 0.8 ${flag} --wait`);
+      expect(done, done.err).toMatchObject({ code: 0, out: expect.stringContaining('newest first below auto/: 0.2, 0.8') }); // biome-ignore format: one row reads better
+    }
+    expect((await person.run(['endpoint', 'infer', 'auto_canary', '--json', '{"x": [[1,2,3,4]]}'])).code).toBe(0);
+    expect(await paste('perch model remove --endpoint auto_canary')).toMatchObject({ code: 0 });
+    expect((await paste('perch model remove --endpoint auto_canary')).code).toBe(3);
+  }, 120_000);
+
   it.each([
     [
       `perch model add --engine triton --endpoint e --name auto --project p --preprocess "preprocess.py" ${tensors}`,
@@ -121,7 +137,10 @@ describe("ClearML's command lines, pasted", () => {
     ],
     ['perch model add --engine triton --endpoint e --name nothing --project p', 3, 'p/nothing'],
     ['perch model auto-update --engine triton --endpoint e --name "au.*" --project p', 2, 'is a pattern'],
-    ['perch model canary --endpoint e --weights 0.1 0.9 --input-endpoint-prefix auto', 2, 'not available yet'],
+    ['perch model canary --endpoint e --weights --input-endpoint-prefix auto', 2, '--weights'],
+    ['perch model canary --endpoint e --input-endpoint-prefix auto', 2, '--weights'],
+    ['perch model canary --endpoint e --weights 0.1 0.9 --input-endpoints auto', 2, 'one for each'],
+    ['perch model canary --endpoint e --weights 1 --input-endpoints nothing/1', 2, 'there is no endpoint nothing'],
     ['perch metrics add --endpoint e --variable-scalar x=0,1', 2, 'not available yet'],
     ['perch model upload --name x --project p', 2, '--url'],
     ['perch model upload --name x --path model.onnx', 2, '--project'],

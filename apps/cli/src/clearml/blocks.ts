@@ -1,4 +1,4 @@
-import type { Endpoint } from '@perch/contracts';
+import type { Endpoint, Split } from '@perch/contracts';
 import type { Column } from '../output.ts';
 
 export interface Block {
@@ -14,7 +14,7 @@ const column = (title: string, key: string): Column<Record<string, unknown>> => 
 const modelOf = ({ spec }: Endpoint) => `${spec.model.project}/${spec.model.name}`;
 
 /** What ClearML's `model list` shows below its three headings, in our words. */
-export function clearmlBlocks(endpoints: readonly Endpoint[]): Block[] {
+export function clearmlBlocks(endpoints: readonly Endpoint[], splits: readonly Split[]): Block[] {
   const fixed = endpoints.filter(({ spec }) => spec.model.version !== undefined);
   const following = endpoints.filter(({ spec }) => spec.model.version === undefined);
   const shared = (endpoint: Endpoint) => ({
@@ -56,6 +56,24 @@ export function clearmlBlocks(endpoints: readonly Endpoint[]): Block[] {
       ],
       none: 'none',
     },
-    { key: 'canary', title: 'Canary:', rows: [], columns: [], none: 'none (split endpoints are not available yet)' },
+    {
+      key: 'canary',
+      title: 'Canary:',
+      rows: splits.map(({ name, spec, message }) => ({
+        endpoint: name,
+        weights: spec.weights ?? spec.newestFirst,
+        inputEndpoints: spec.targets ?? [],
+        inputEndpointPrefix: spec.targetPrefix ?? null,
+        now: message,
+      })),
+      columns: [
+        column('endpoint', 'endpoint'),
+        column('weights', 'weights'),
+        column('input endpoints', 'inputEndpoints'),
+        column('prefix', 'inputEndpointPrefix'),
+        column('now', 'now'),
+      ],
+      none: 'none',
+    },
   ];
 }

@@ -5,47 +5,76 @@ import { readSpecs, type SpecDocument } from '../spec/spec-file.source.ts';
 import type { Run } from '../verb.ts';
 import { waitMs } from '../wait.ts';
 import { endpointPath, waitReady } from './ready.ts';
+import { waitSplit } from './split-change.ts';
 
+type Kind = 'Endpoint' | 'Split';
+const kindOf = ({ spec }: SpecDocument): Kind => (spec['kind'] === 'Split' ? 'Split' : 'Endpoint');
+
+/** Endpoints first: splits name them. */
 async function documentsOf(files: readonly string[]): Promise<SpecDocument[]> {
   const documents = (await Promise.all(files.map(readSpecs))).flat();
   for (const { where, spec } of documents) {
     const kind = spec['kind'] ?? 'Endpoint';
-    if (kind === 'Pipeline' || kind === 'Split')
-      throw new AppError('not_available_yet', `${where}: kind ${kind} is not available yet`);
-    if (kind !== 'Endpoint')
-      throw new AppError('invalid', `${where}: kind: wants Endpoint, got ${JSON.stringify(kind)}`);
+    if (kind === 'Pipeline') throw new AppError('not_available_yet', `${where}: kind ${kind} is not available yet`);
+    if (kind !== 'Endpoint' && kind !== 'Split')
+      throw new AppError('invalid', `${where}: kind: wants Endpoint or Split, got ${JSON.stringify(kind)}`);
   }
-  return documents;
+  const of = (kind: Kind) => documents.filter((document) => kindOf(document) === kind);
+  return [...of('Endpoint'), ...of('Split')];
 }
 
-const send = (client: AdminClient, { where, spec }: SpecDocument, dryRun: boolean): Promise<ApplyResult> =>
-  client
-    .call<ApplyResult>('/apply', { method: 'POST', body: spec, query: dryRun ? { dryRun: true } : {} })
-    .catch((error: unknown) => {
-      if (!(error instanceof AppError)) throw error;
-      throw new AppError(error.code, `${where}: ${error.message}`, { details: error.details ?? {} });
-    });
+interface Applied extends ApplyResult {
+  kind: Kind;
+}
+
+/** `coming`: endpoints of the same files, which a dry run of a split takes as there. */
+async function send(
+  client: AdminClient,
+  document: SpecDocument,
+  dryRun: boolean,
+  coming: readonly string[] = [],
+): Promise<Applied> {
+  const kind = kindOf(document);
+  const assume = kind === 'Split' && coming.length > 0 ? { assume: coming.join(',') } : {};
+  const query = dryRun ? { dryRun: true, ...assume } : {};
+  try {
+    const result = await client.call<ApplyResult>('/apply', { method: 'POST', body: document.spec, query });
+    return { ...result, kind };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, `${document.where}: ${error.message}`, { details: error.details ?? {} });
+  }
+}
+
+async function check(client: AdminClient, documents: readonly SpecDocument[]): Promise<Applied[]> {
+  const endpoints = documents.filter((document) => kindOf(document) === 'Endpoint').map(({ spec }) => spec['name']);
+  const coming = endpoints.filter((name) => typeof name === 'string');
+  const checked: Applied[] = [];
+  for (const document of documents) checked.push(await send(client, document, true, coming));
+  return checked;
+}
 
 /** Every document is checked before the first one is applied: a typing error in the last one changes nothing. */
 export const apply: Run = async (invocation, _args, options) => {
   const documents = await documentsOf(options['file']);
   const client = await invocation.admin();
-  const checked: ApplyResult[] = [];
-  for (const document of documents) checked.push(await send(client, document, true));
+  const checked = await check(client, documents);
   if (options['dryRun']) return shownResults(checked);
-  const results: ApplyResult[] = [];
+  const results: Applied[] = [];
   for (const document of documents) results.push(await send(client, document, false));
   const limitMs = waitMs(options['wait']);
-  if (limitMs !== undefined)
-    for (const { name } of results) await waitReady(client, await client.call<Endpoint>(endpointPath(name)), limitMs);
+  if (limitMs !== undefined) for (const result of results) await waitApplied(client, result, limitMs);
   return shownResults(results);
 };
 
+async function waitApplied(client: AdminClient, { kind, name }: Applied, limitMs: number): Promise<void> {
+  if (kind === 'Split') await waitSplit(client, name, limitMs);
+  else await waitReady(client, await client.call<Endpoint>(endpointPath(name)), limitMs);
+}
+
 export const diff: Run = async (invocation, _args, options) => {
   const documents = await documentsOf(options['file']);
-  const client = await invocation.admin();
-  const results: ApplyResult[] = [];
-  for (const document of documents) results.push(await send(client, document, true));
+  const results = await check(await invocation.admin(), documents);
   const changed = results.some(({ outcome }) => outcome !== 'unchanged');
   return { ...shownResults(results), exitCode: changed ? 1 : 0 };
 };
@@ -60,13 +89,13 @@ const words: Record<ApplyResult['outcome'], string> = {
 
 const side = (value: unknown) => (value === undefined ? '(nothing)' : JSON.stringify(value));
 
-function resultText({ name, outcome, generation, changes, effect }: ApplyResult): string {
-  const head = `Endpoint ${name} ${words[outcome]}${outcome.startsWith('would') ? '' : ` (generation ${generation})`}.`;
+function resultText({ kind, name, outcome, generation, changes, effect }: Applied): string {
+  const head = `${kind} ${name} ${words[outcome]}${outcome.startsWith('would') ? '' : ` (generation ${generation})`}.`;
   const lines = changes.map(({ path, before, after }) => `  ${path}: ${side(before)} -> ${side(after)}`);
   return [head, ...lines, ...effect.map((sentence) => `  * ${sentence}`)].join('\n');
 }
 
-const shownResults = (results: readonly ApplyResult[]): Shown => ({
+const shownResults = (results: readonly Applied[]): Shown => ({
   value: results,
   text: () => results.map(resultText).join('\n'),
 });

@@ -27,6 +27,7 @@ import type { Options, Run } from '../verb.ts';
 import { findVersion } from '../version.source.ts';
 import { waitMs } from '../wait.ts';
 import { endpointPath, waitReady } from './ready.ts';
+import { splitPath } from './split-change.ts';
 
 /** `--preprocess`: a Python file is refused with the way out; a built-in's name is taken. */
 async function processingOf(flags: Options): Promise<EndpointSpecInput['processing'] | undefined> {
@@ -136,9 +137,18 @@ export const autoUpdate: Run = async (invocation, _args, options) => {
   return applySpec(invocation, client, { ...spec, ...(processing ? { processing } : {}) }, options);
 };
 
+/** An endpoint, else a canary of that name: ClearML's `remove` takes both. */
 export const remove: Run = async (invocation, _args, options) => {
   const name = endpointNameOf(options['endpoint'], undefined, invocation);
   const client = await invocation.admin();
-  await client.call(endpointPath(name), { method: 'DELETE' });
-  return said({ removed: name }, `Removed endpoint: ${name}`);
+  const gone = (error: unknown) => {
+    if (error instanceof AppError && error.code === 'not_found') return false;
+    throw error;
+  };
+  const paths = [endpointPath(name), splitPath(name)];
+  for (const path of paths) {
+    const removed = await client.call(path, { method: 'DELETE' }).then(() => true, gone);
+    if (removed) return said({ removed: name }, `Removed endpoint: ${name}`);
+  }
+  throw new AppError('not_found', `there is no endpoint and no canary ${name}; perch model list shows both`);
 };

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addPlanned, addVerb } from '../verb.ts';
+import { addVerb } from '../verb.ts';
 
 /** Flags that `model add` and `model auto-update` share, spelled as ClearML spells them. */
 function servingFlags(command: Command): void {
@@ -53,14 +53,27 @@ export function defineClearmlModel(model: Command): void {
   });
   addVerb(model, {
     usage: 'remove',
-    summary: 'remove an endpoint (the model stays in the registry)',
+    summary: 'remove an endpoint or a canary (the model stays in the registry)',
     examples: ['perch model remove --endpoint test_model_pytorch'],
     options: (command) => command.requiredOption('--endpoint <name>'),
     load: async () => ({ run: (await import('./model-add.ts')).remove }),
   });
-  addPlanned(
-    model,
-    'canary',
-    'split the traffic of one endpoint over several by weight (--weights, --input-endpoints, --input-endpoint-prefix)',
-  );
+  addVerb(model, {
+    usage: 'canary',
+    summary: 'share requests of one name out by weight (perch split add says more)',
+    examples: [
+      'perch model canary --endpoint test_model_canary --weights 0.1 0.9 --input-endpoints test_model/2 test_model/1',
+      'perch model canary --endpoint test_model_canary --weights 0.1 0.9 --input-endpoint-prefix test_model/',
+    ],
+    options: (command) => {
+      command
+        .requiredOption('--endpoint <name>', 'the name that requests are sent to')
+        .option('--weights <weights...>', 'in the order of the endpoints; below a prefix the first for the newest')
+        .option('--input-endpoints <names...>', 'my_model, or my_model/1 for one version')
+        .option('--input-endpoint-prefix <prefix>', 'all versions below it, newest first')
+        .option('--input-endpoints-prefix <prefix>', 'the same, as ClearML’s documentation spells it');
+    },
+    waits: '60s',
+    load: async () => ({ run: (await import('./model-canary.ts')).canary }),
+  });
 }

@@ -1,4 +1,4 @@
-import type { Endpoint, Model } from '@perch/contracts';
+import type { Endpoint, Model, Split } from '@perch/contracts';
 import { clearmlBlocks } from '../clearml/blocks.ts';
 import { shownList, tableText } from '../output.ts';
 import type { Run } from '../verb.ts';
@@ -21,7 +21,7 @@ export const run: Run = async (invocation, [name], options) => {
     searched ? 'No model fits.' : 'No models yet. Next: perch model upload project/name ./folder',
   );
   if (searched) return shown;
-  const blocks = clearmlBlocks(await client.list<Endpoint>('/endpoints'));
+  const blocks = clearmlBlocks(await client.list<Endpoint>('/endpoints'), await client.list<Split>('/splits'));
   const text = () =>
     [
       shown.text(),
