@@ -17,7 +17,16 @@ export async function candidates(words: readonly string[]): Promise<string[]> {
   const command = deepest(program, before);
   const names = command.commands.filter(visible).map((child) => child.name());
   const options = command.options.filter((option) => !option.hidden).map((option) => option.long ?? option.short ?? '');
-  return startingWith(begun.startsWith('-') ? [...options, '--help'] : names, begun);
+  if (begun.startsWith('-')) return startingWith([...options, '--help'], begun);
+  return startingWith(names.length > 0 ? names : await namesOf(command, before), begun);
+}
+
+/** Names that the installation knows, where the first argument of a verb stands. */
+async function namesOf(command: Command, before: readonly string[]): Promise<string[]> {
+  if (before.at(-1) !== command.name() || !command.parent) return [];
+  const { namesFor } = await import('./completion-names.source.ts');
+  const at = before.indexOf('--context');
+  return namesFor(`${command.parent.name()} ${command.name()}`, at < 0 ? undefined : before[at + 1]);
 }
 
 const startingWith = (words: readonly string[], begun: string) =>
