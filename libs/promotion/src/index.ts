@@ -12,6 +12,7 @@ export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entit
 export { RolloutReconcile } from './rollout.reconcile.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
 export { RolloutStore } from './rollout.store.ts';
+export { promotionGarbage } from './rollout-garbage.ts';
 export { SimulationService } from './simulation.service.ts';
 export { marginOf } from './statistics/margin.decide.ts';
 export { type ExpectedTraffic, expectedPromotionMs, smallestMargin } from './statistics/margin-auto.decide.ts';

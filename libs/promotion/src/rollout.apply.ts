@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, AppError } from '@perch/contracts';
 import { rolloutWork, TrafficService } from '@perch/endpoints';
+import { type CounterMetric, Metrics } from '@perch/platform';
 import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/database';
 import type { NewRolloutEvent, RolloutRecord } from './rollout.entity.ts';
 import { RolloutStore } from './rollout.store.ts';
@@ -9,12 +10,19 @@ import type { RolloutPlan, RolloutWorld } from './rollout-move.plan.ts';
 /** Writes one plan wholly or not at all: the rollout, its events, and what the endpoint's traffic is to be. */
 @Injectable()
 export class RolloutApply {
+  private readonly events: CounterMetric<'type'>;
+
   constructor(
     private readonly store: RolloutStore,
     private readonly traffic: TrafficService,
     private readonly work: WorkStore,
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
-  ) {}
+    metrics: Metrics,
+  ) {
+    this.events = metrics.counter('perch_rollout_events_total', 'What happened to rollouts, by type of event.', [
+      'type',
+    ]);
+  }
 
   /** What a person wants; the loop goes on from there. */
   async command(tx: Tx, world: RolloutWorld, plan: RolloutPlan, actor: Actor): Promise<void> {
@@ -39,6 +47,7 @@ export class RolloutApply {
 
   /** An event of the rollout, and for everybody else a row of the audit log and an event of the endpoint. */
   private async note(tx: Tx, rollout: RolloutRecord, event: NewRolloutEvent, actor: Actor, now: Date): Promise<void> {
+    this.events.add({ type: event.type });
     await this.store.addEvent(tx, rollout.id, now, event);
     await this.changes.record(tx, actor, `rollout.${event.type}`, rollout.endpoint, {
       rollout: rollout.id,

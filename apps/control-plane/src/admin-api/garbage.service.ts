@@ -11,10 +11,17 @@ import {
   Transactions,
   workGarbage,
 } from '@perch/platform/database';
+import { promotionGarbage } from '@perch/promotion';
 import { GarbageService as RegistryGarbage } from '@perch/registry';
 
 /** In this order: what goes earlier holds nothing of what comes later. */
-const rowRules: readonly GarbageRule[] = [...endpointGarbage, ...fleetGarbage, ...accessGarbage, ...workGarbage];
+const rowRules: readonly GarbageRule[] = [
+  ...endpointGarbage,
+  ...promotionGarbage,
+  ...fleetGarbage,
+  ...accessGarbage,
+  ...workGarbage,
+];
 
 /** `perch gc`: lists or removes what nobody needs any more, kind by kind; one that fails does not hold up the others. */
 @Injectable()
