@@ -56,13 +56,15 @@ interface Fields {
   share?: number;
   rollout?: Partial<RouteRollout>;
   route?: Partial<Route>;
+  /** A third version that is kept beside the two. */
+  kept?: boolean;
 }
 
 /** One endpoint with a rollout, so that budgets, ejections and evidence are a test's own. */
 class Trial {
   readonly name = `e${Object.keys(endpoints).length + 1}`;
 
-  static async start({ share = 0.999, rollout, route: more }: Fields, act: Act = right): Promise<Trial> {
+  static async start({ share = 0.999, rollout, route: more, kept }: Fields, act: Act = right): Promise<Trial> {
     const trial = new Trial();
     const { name } = trial;
     const tensor = (one: string) => [{ name: one, datatype: 'FP32' as const, shape: [-1, -1] }];
@@ -71,6 +73,11 @@ class Trial {
       target({ deployment: `${name}-s`, version: 1, tritonModel: `${name}-s`, servers: ['a'], ...tensors }),
       target({ deployment: `${name}-c`, version: 2, tritonModel: `${name}-c`, servers: ['b'], ...tensors }),
     ];
+    if (kept)
+      targets.push(
+        target({ deployment: `${name}-k`, version: 3, tritonModel: `${name}-k`, servers: ['b'], ...tensors }),
+      );
+    candidate.actFor.set(`${name}-k`, right);
     const arms = [
       { deployment: `${name}-s`, share: 1 - share },
       { deployment: `${name}-c`, share },
@@ -239,6 +246,26 @@ describe.concurrent('a candidate on trial', () => {
     },
   );
 
+  it('whose module cannot make anything of its outputs is answered for, whatever the module calls that', async () => {
+    const halves = floats([1, 2], { datatype: 'FP16', shape: [1, 4] }); // which has no JSON form: 400
+    const trial = await Trial.start({ rollout: { metrics: ['error'] } }, halves);
+    const counts = tally(await trial.many(10, () => trial.serve()));
+    const fallen = counts['200 1 stable; fallback']!;
+    expect([fallen > 5, fallen + counts['200 1 stable']!]).toEqual([true, 10]);
+    const { of } = await trial.judged(10, fallen);
+    expect(of('candidate', 'error')).toEqual([fallen, fallen]);
+  });
+
+  it('is the last to answer when stable has no server: any other version that is kept comes first', async () => {
+    const trial = await Trial.start({ share: 0.001, kept: true });
+    const notReady = fails(503, "Request for unknown model: 'm' version 1 is not at ready state");
+    stable.actFor.set(`${trial.name}-s`, notReady);
+    const arms = new Set((await trial.many(10, () => trial.serve())).map(armOf));
+    expect([...arms].filter((arm) => arm !== '200 2 candidate')).toEqual([`200 3 ${trial.name}-k`]);
+    candidate.actFor.set(`${trial.name}-k`, notReady);
+    expect(new Set((await trial.many(10, () => trial.serve())).map(armOf))).toEqual(new Set(['200 2 candidate']));
+  });
+
   it('is not answered for where the client is at fault', async () => {
     const trial = await Trial.start({}, fails(400, "unexpected shape for input 'x' for model 'm'"));
     const answers = await trial.many(10, () => trial.infer());
@@ -378,7 +405,7 @@ describe.concurrent('a candidate in the shadow', () => {
       const body = Buffer.concat([head, Buffer.from(new Float32Array(bytes / 4).fill(value).buffer)]);
       expect((await stand.post(`/v2/models/${trial.name}/infer`, body, headers)).status).toBe(200);
     };
-    for (let value = 1; mixed.length < 8; value += 4)
+    for (let value = 1; mixed.length < 4; value += 4)
       await Promise.all([sent(value), sent(value + 1), sent(value + 2), sent(value + 3)]);
     expect(mixed).toEqual(mixed.map(() => -1));
   });

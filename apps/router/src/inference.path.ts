@@ -80,9 +80,12 @@ export class InferencePath {
       this.transport.infer(server, { modelName: model, modelVersion, inputs: tensors }, options),
     );
     if (!answer) return undefined;
-    const reply = judgedTensors(answer);
-    await arm.processing.postprocess(tensorsByName(answer), carry, call);
-    return reply;
+    try {
+      const value = await arm.processing.postprocess(tensorsByName(answer), carry, call);
+      return value === undefined ? judgedNothing : judgedTensors(answer);
+    } catch (cause) {
+      throw new AppError('upstream', 'the module failed on what the model answered', { cause });
+    }
   }
 }
 

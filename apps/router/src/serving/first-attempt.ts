@@ -24,6 +24,8 @@ export class FirstAttempt {
   /** Stable's own answer, kept for the comparison of a shadowed request. */
   reply: JudgedReply | undefined;
   outcome: FirstOutcome | undefined;
+  /** The model has answered: what goes wrong from here on is not the client's fault, whatever the module calls it. */
+  modelAnswered = false;
   /** Why stable is to answer for the candidate; undefined: it is not, or no server took the request. */
   fallback: FallbackReason | undefined;
   private readonly trial: EvidenceTrial;
@@ -90,10 +92,12 @@ export class FirstAttempt {
     this.end(this.isLate(now - this.trial.startedAt) ? 'failed' : 'answered', now);
   }
 
-  /** `error` as the client would hear it. */
-  failed(error: unknown, now: number): void {
+  /** `error` as the client would hear it. True: it is the arm's, not the client's. */
+  failed(error: unknown, now: number): boolean {
     const code = errorCodeOf(error);
-    this.end(code === 'cancelled' ? 'left' : statusOf[code] >= 500 ? 'failed' : 'refused', now);
+    const isArms = code !== 'cancelled' && (this.modelAnswered || statusOf[code] >= 500);
+    this.end(code === 'cancelled' ? 'left' : isArms ? 'failed' : 'refused', now);
+    return isArms;
   }
 
   /** No server of its arm took it: from here on others answer. */
@@ -109,6 +113,7 @@ export class FirstAttempt {
   /** Stable is to answer from now on. */
   fallsBack(reason: FallbackReason): void {
     this.fallback = reason;
+    this.modelAnswered = false;
     this.cutAt = Number.POSITIVE_INFINITY;
   }
 

@@ -3,7 +3,6 @@ import type { HttpReply } from '../http1/index.ts';
 import type { Call } from './call.ts';
 import { contractFault } from './contract.decide.ts';
 import type { Dispatch } from './dispatch.ts';
-import { statusOf } from './error-reply.ts';
 import type { EvidenceBook } from './evidence-book.ts';
 import { FirstAttempt } from './first-attempt.ts';
 import type { JudgedReply } from './judged-reply.ts';
@@ -46,9 +45,9 @@ export class TrialPath {
     } catch (error) {
       const now = performance.now();
       if (call.exchange.cancelled) first.left(now);
-      else first.failed(error, now);
-      const code = errorCodeOf(error);
-      if (statusOf[code] < 500 || !this.fallBack(call, first, code === 'timeout' ? 'late' : 'failed')) throw error;
+      const isArms = first.failed(error, now);
+      const reason = errorCodeOf(error) === 'timeout' ? 'late' : 'failed';
+      if (!isArms || !this.fallBack(call, first, reason)) throw error;
       reply = await path.attempt(call);
     }
     first.answered(performance.now());
@@ -65,6 +64,7 @@ export class TrialPath {
    * already. What came of the first attempt is told once; a candidate that answers later is watched all the same.
    */
   replaces(call: Call, first: FirstAttempt, reply: JudgedReply): boolean {
+    first.modelAnswered = true;
     const onCandidate = call.arm.target.deployment === first.rollout.candidate.deployment;
     if (first.outcome && !onCandidate) return false;
     if (first.shadowed) first.reply = reply;
