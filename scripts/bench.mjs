@@ -2,7 +2,9 @@
  * `npm run bench`: what a request costs in the router, beside nginx, behind both a real Triton.
  *
  *   --rounds N    rounds after the warm-up (5)      --seconds N   of load for each case of a round (3)
- *   --only request-path|big-table                   --json        one object with all figures as the last line
+ *   --only request-path|big-table|assignment        --json        one object with all figures as the last line
+ *
+ * `assignment` wants nothing that is not installed by `npm ci`.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -47,13 +49,27 @@ function tableOver(triton, tokenizer) {
 }
 
 async function measure(folder, running) {
+  const figures = [];
+  const rounds = Number(options.rounds);
+  if (!options.only || options.only === 'assignment') {
+    const { measureAssignment } = await import('../bench/assignment.mjs'); // reads what was built just now
+    figures.push(...measureAssignment({ rounds, say }));
+  }
+  if (options.only !== 'assignment') figures.push(...(await measureBehindTriton(folder, running, rounds)));
+  return figures.map((figure) => ({
+    ...figure,
+    value: Number(figure.value.toPrecision(4)),
+    met: figure.value <= figure.budget,
+  }));
+}
+
+async function measureBehindTriton(folder, running, rounds) {
   const triton = await startTriton(folder);
   running.push(triton.child);
   const control = await startControlStub();
   running.push({ stub: control });
   const base = tableOver(triton, control.addBlob('tokenizer.json', await readFile(triton.tokenizerFile)));
   control.publish(base);
-  const rounds = Number(options.rounds);
   const seconds = Number(options.seconds);
   const figures = [];
   if (options.only !== 'big-table') {
@@ -69,14 +85,10 @@ async function measure(folder, running) {
     running.push(router.child);
     figures.push(...(await measureBigTable({ control, router, base, rounds, say })));
   }
-  return figures.map((figure) => ({
-    ...figure,
-    value: Number(figure.value.toPrecision(4)),
-    met: figure.value <= figure.budget,
-  }));
+  return figures;
 }
 
-const missing = missingParts();
+const missing = options.only === 'assignment' ? [] : missingParts();
 if (missing.length > 0) {
   console.error(`npm run bench needs what is not installed here:\n${missing.map((line) => `  ${line}`).join('\n')}`);
   process.exit(1);

@@ -51,11 +51,14 @@ export class RouterStand {
   folder!: string;
   control!: ControlStub;
   router!: Program;
+  private ownsControl = true;
 
-  static async start(env: Record<string, string> = {}): Promise<RouterStand> {
+  /** `control`: one that several routers follow; whoever made it closes it. */
+  static async start(env: Record<string, string> = {}, control?: ControlStub): Promise<RouterStand> {
     const stand = new RouterStand();
     stand.folder = await mkdtemp(join(tmpdir(), 'perch-router-'));
-    stand.control = await startControlStub();
+    stand.control = control ?? (await startControlStub());
+    stand.ownsControl = !control;
     const settings = {
       PERCH_LISTEN: '127.0.0.1:0',
       PERCH_CONTROL_URL: stand.control.address,
@@ -70,7 +73,7 @@ export class RouterStand {
 
   async stop(): Promise<void> {
     await this.router.stop();
-    await this.control.close();
+    if (this.ownsControl) await this.control.close();
     await rm(this.folder, { recursive: true, force: true });
   }
 
