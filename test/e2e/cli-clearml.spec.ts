@@ -102,9 +102,10 @@ describe("ClearML's command lines, pasted", () => {
   }, 120_000);
 
   it('canary shares one name out: a list, or the newest below a prefix in either spelling', async () => {
-    await paste('perch model upload --name auto --project p --path model.onnx --tags prod --publish');
+    await writeFile(join(person.folder, 'model.onnx'), scaleModel(6));
+    expect(await paste('perch model upload --name auto --project p --path model.onnx --tags prod --publish')).toMatchObject({ code: 0 }); // biome-ignore format: one row reads better
     const list = 'perch --id x model canary --endpoint "auto_canary" --weights 0.1 0.9 --input-endpoints auto/2 auto/1';
-    expect(await paste(`${list} --wait`)).toMatchObject({ code: 0, out: expect.stringContaining('auto/2 0.1, auto/1 0.9 (created') }); // biome-ignore format: one row reads better
+    expect(await paste(`${list} --wait`)).toMatchObject({ err: expect.any(String), code: 0, out: expect.stringContaining('auto/2 0.1, auto/1 0.9 (created') }); // biome-ignore format: one row reads better
     expect((await paste('perch model list')).out).toMatch(/auto_canary +0.1, 0.9 +auto\/2, auto\/1/);
     const removed = await paste('perch model remove --endpoint auto');
     expect([removed.code, removed.err]).toEqual([4, expect.stringContaining('in use by split auto_canary')]);
