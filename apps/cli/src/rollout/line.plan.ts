@@ -9,9 +9,9 @@ export interface Seen {
   note?: string | undefined;
 }
 
-/** What is told again when it changed: where it stands, not each count. */
-const standKey = ({ state, run, heldBy, weightPercent, decision, reason, queuedVersion }: Rollout): string =>
-  JSON.stringify([state, run, heldBy, weightPercent, decision?.verdict, decision?.next, reason, queuedVersion]);
+/** What is told again when it changed: where it stands. Reasons hold counts, which change with every request. */
+const standKey = ({ state, run, heldBy, weightPercent, decision, queuedVersion }: Rollout): string =>
+  JSON.stringify([state, run, heldBy, weightPercent, decision?.verdict, queuedVersion]);
 
 /** Lines for a log or a program: new events, then the standing if it changed. `words`: for people, else JSON. */
 export function lineOfChange(before: Seen | undefined, after: Seen, words: boolean): string[] {

@@ -32,9 +32,18 @@ export class Screen {
     return this.out.rows ?? 24;
   }
 
-  /** One write a frame: no half of one is ever seen. */
+  /**
+   * One write a frame: no half of one is ever seen. Each row is cleared before it is written: after it, the cursor would
+   * stand on its last column.
+   */
   draw(lines: readonly string[]): void {
-    this.out.write(`\u001b[H${lines.map((line) => `${line}\u001b[K`).join('\n')}\u001b[J`);
+    const rows = Array.from({ length: Math.max(lines.length, this.height) }, (_, at) => lines[at] ?? '');
+    this.out.write(
+      `\u001b[H${rows
+        .slice(0, this.height)
+        .map((row) => `\u001b[K${row}`)
+        .join('\r\n')}`,
+    );
   }
 
   close(): void {
