@@ -86,8 +86,14 @@ export class StandIn {
   }
 
   /** A desired model of one ONNX file, by its Triton name. */
-  model(bytes: Uint8Array, version: number, engine: Partial<DesiredModel['engine']> = {}): [string, DesiredModel] {
-    const files = [{ path: '1/model.onnx', ...this.put(bytes) }];
+  model(
+    bytes: Uint8Array,
+    version: number,
+    engine: Partial<DesiredModel['engine']> = {},
+    texts: Record<string, string> = {},
+  ): [string, DesiredModel] {
+    const beside = Object.entries(texts).map(([path, text]) => ({ path, ...this.put(Buffer.from(text)) }));
+    const files = [{ path: '1/model.onnx', ...this.put(bytes) }, ...beside];
     const settings: DesiredModel['engine'] = {
       platform: 'onnxruntime_onnx',
       backend: 'onnxruntime',

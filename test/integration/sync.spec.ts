@@ -54,6 +54,36 @@ for (const { kind, open, missing, kills } of [
       await until(async () => expect(await site.health()).toMatchObject({ ready: true }));
     });
 
+    it('asks the golden requests of a version before it is ready, and says which output differs', async () => {
+      const before = site.stand.document.models;
+      const request = { inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 4], data: [[1, 2, 3, 4]] }] };
+      const ask = (data: number[]) => ({ request, outputs: [{ name: 'y', datatype: 'FP32', shape: [1, 4], data }] });
+      const [good, model] = site.stand.model(
+        scaleModel(5),
+        5,
+        {},
+        { 'golden/four.json': JSON.stringify(ask([5, 10, 15, 20])) },
+      );
+      const [bad, worse] = site.stand.model(
+        scaleModel(6),
+        6,
+        {},
+        { 'golden/four.json': JSON.stringify(ask([5, 10, 15, 20])) },
+      );
+      const refused = { ...ask([1]), request: { inputs: [{ ...request.inputs[0]!, name: 'z' }] } };
+      const [odd, oddModel] = site.stand.model(scaleModel(7), 7, {}, { 'golden/odd.json': JSON.stringify(refused) });
+      site.stand.publish({ ...before, [good]: model, [bad]: worse, [odd]: oddModel });
+      await ready(good);
+      await until(() => expect([bad, odd].map((name) => site.stateOf(name))).toEqual(['failed', 'failed']));
+      const { models } = site.stand.state!;
+      expect(models[bad]!.reason).toBe(
+        'golden request four: output y differs at [0,0]: wanted 5, got 6 (and 3 more of 4)',
+      );
+      expect(models[odd]!.reason).toMatch(/^golden request odd: the model refused it: .*'?z'?/);
+      site.stand.publish(before);
+      await until(() => expect(Object.keys(site.stand.state!.models)).toEqual(Object.keys(before)));
+    });
+
     it('adds by a patch, and takes away by unloading first', async () => {
       const before = site.stand.document.models;
       const [added, model] = site.stand.model(scaleModel(3), 2);

@@ -124,6 +124,17 @@ export {
   garbageReport,
 } from './gc.schema.ts';
 export {
+  type GoldenRequest,
+  type GoldenTolerance,
+  goldenElements,
+  goldenNameOf,
+  goldenRequest,
+  isGoldenPath,
+  maxGoldenBytes,
+  mostGoldenRequests,
+  parseGolden,
+} from './golden.schema.ts';
+export {
   type ChangeEvent,
   changeEvent,
   type Page,

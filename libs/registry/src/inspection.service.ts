@@ -44,7 +44,7 @@ export class InspectionService {
     const faults = await this.checks.faults({
       files: files.map(toFile),
       graphs: signatures,
-      text: (path) => this.textOf(files, path),
+      text: (path, mostBytes) => this.textOf(files, path, mostBytes),
     });
     return { signature: signatures.get(main ?? '') ?? null, facts: factsOf(main, onnx, tensorrt), faults };
   }
@@ -83,14 +83,11 @@ export class InspectionService {
     return found;
   }
 
-  private async textOf(files: readonly VersionFileEntity[], path: string): Promise<string> {
+  private async textOf(files: readonly VersionFileEntity[], path: string, mostBytes = maxTextBytes): Promise<string> {
     const file = files.find((candidate) => candidate.path === path);
     if (!file) throw new AppError('not_found', `${path} is not in the version`);
-    if (file.sizeBytes > maxTextBytes)
-      throw new AppError(
-        'too_large',
-        `${path} has ${file.sizeBytes} bytes; a configuration has at most ${maxTextBytes}`,
-      );
+    if (file.sizeBytes > mostBytes)
+      throw new AppError('too_large', `${path} has ${file.sizeBytes} bytes; such a file has at most ${mostBytes}`);
     return file.sizeBytes === 0 ? '' : (await this.bytes(file, 0, file.sizeBytes - 1)).toString('utf8');
   }
 

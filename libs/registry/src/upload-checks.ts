@@ -5,8 +5,8 @@ export interface UploadSight {
   files: readonly ManifestFile[];
   /** Inputs and outputs of its ONNX graphs, by path. */
   graphs: ReadonlyMap<string, Signature>;
-  /** A small text file of it. Throws `too_large` beyond 256 KiB. */
-  text(path: string): Promise<string>;
+  /** A text file of it. Throws `too_large` beyond `mostBytes`, 256 KiB when left out. */
+  text(path: string, mostBytes?: number): Promise<string>;
 }
 
 export interface UploadFault {

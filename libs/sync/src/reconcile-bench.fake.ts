@@ -26,7 +26,7 @@ export class Bench {
   agent!: SyncReconciler;
   models: Record<string, DesiredModel> = {};
   removalsAllowed = true;
-  warmUp: WarmUp = { warm: async () => ({ outcome: 'ok' }) };
+  warmUp: WarmUp = { warm: async () => ({ outcome: 'ok' }), prove: async () => undefined };
   trace: ((model: string, step: string) => void) | undefined;
   freeBytes: (() => Promise<number>) | undefined;
   settings: Partial<SyncSettings> = {};
@@ -58,7 +58,10 @@ export class Bench {
     await this.cache.open();
     await repository.open();
     const triton = new TritonSource({ open: () => this.triton.control(), gpus: async () => 0, now: Date.now });
-    const warmUp: WarmUp = { warm: (...call) => this.warmUp.warm(...call) };
+    const warmUp: WarmUp = {
+      warm: (...call) => this.warmUp.warm(...call),
+      prove: (...call) => this.warmUp.prove(...call),
+    };
     const trace = (model: string, step: string) => this.trace?.(model, step);
     const metrics = createSyncMetrics(new Metrics());
     const parts = { triton, repository, cache: this.cache, warmUp, metrics, logger: silentLogger, trace };

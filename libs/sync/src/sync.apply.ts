@@ -1,4 +1,13 @@
-import { AppError, type DesiredModel, type TensorSpec } from '@perch/contracts';
+import { readFile } from 'node:fs/promises';
+import {
+  AppError,
+  type DesiredModel,
+  type GoldenRequest,
+  goldenNameOf,
+  isGoldenPath,
+  parseGolden,
+  type TensorSpec,
+} from '@perch/contracts';
 import { TritonFault } from '@perch/triton/control';
 import type { BlobCache } from './blobs/blob.cache.ts';
 import { newestFailure } from './needs.plan.ts';
@@ -17,6 +26,8 @@ export interface ModelFacts {
 
 export interface WarmUp {
   warm(model: string, inputs: readonly TensorSpec[], signal: AbortSignal): Promise<WarmUpOutcome>;
+  /** Why the answer is not the golden one; undefined: it is. */
+  prove(model: string, golden: GoldenRequest, signal: AbortSignal): Promise<string | undefined>;
 }
 
 export interface ApplyParts {
@@ -150,6 +161,28 @@ export class SyncApply {
     return newestFailure(indexByName(entries).get(name));
   }
 
+  /** Golden requests of the version, in the order of their names. What they find is the model's own fault, and lasts. */
+  private async prove(task: Task): Promise<void> {
+    const files = task.model!.files.filter(({ path }) => isGoldenPath(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
+    const { store } = this.parts.cache;
+    for (const file of files) {
+      if (task.signal.aborted) return;
+      if (!(await store.verify(file))) throw changedUnderway(task.name);
+      const golden = this.goldenOf(await readFile(store.pathOf(file.sha256), 'utf8'), file.path);
+      const fault = await this.parts.warmUp.prove(task.name, golden, task.signal);
+      if (fault !== undefined) throw new LoadFailure(`golden request ${goldenNameOf(file.path)}: ${fault}`, undefined);
+      this.step(task, 'golden request answered');
+    }
+  }
+
+  private goldenOf(text: string, path: string): GoldenRequest {
+    try {
+      return parseGolden(text, path);
+    } catch (error) {
+      throw new LoadFailure((error as Error).message, error);
+    }
+  }
+
   private async warm(task: Task): Promise<ModelFacts> {
     const triton = this.parts.triton();
     const [metadata, config] = await Promise.all([triton.modelMetadata(task.name), triton.modelConfig(task.name)]);
@@ -157,6 +190,7 @@ export class SyncApply {
     const inputs = metadata.inputs.map((input) => (optional.has(input.name) ? { ...input, optional: true } : input));
     await this.parts.warmUp.warm(task.name, inputs, task.signal);
     this.step(task, 'warmed');
+    await this.prove(task);
     await this.parts.repository.settle(task.name);
     return { inputs, outputs: metadata.outputs, maxBatchSize: config.max_batch_size ?? 0 };
   }

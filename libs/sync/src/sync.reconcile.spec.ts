@@ -191,6 +191,7 @@ describe('SyncReconciler', () => {
     await bench.agent.stop();
     let warmed = 0;
     bench.warmUp = {
+      ...bench.warmUp,
       warm: async () => {
         warmed += 1;
         return { outcome: 'ok' };
@@ -233,6 +234,7 @@ describe('SyncReconciler', () => {
     const [name] = desire(desiredModelOf(bench.store, 'weights'));
     let cut = true;
     bench.warmUp = {
+      ...bench.warmUp,
       warm: async () => {
         if (cut) throw new TritonFault('deadline', 'infer', 'no answer in time');
         return { outcome: 'refused', words: 'zeros make no sense' };
@@ -243,6 +245,39 @@ describe('SyncReconciler', () => {
     expect(bench.stateOf(name!)).toBe('warming');
     cut = false;
     await allReady([name!]);
+  });
+
+  it('is failed for good when it does not answer a golden request as it should, until its files change', async () => {
+    const golden = {
+      request: { inputs: [{ name: 'x', datatype: 'FP32', shape: [1], data: [1] }] },
+      outputs: [{ name: 'y', data: [2] }],
+    };
+    const proved: string[] = [];
+    let fault: string | undefined = 'output y differs at [0]: wanted 2, got 3';
+    bench.warmUp = {
+      ...bench.warmUp,
+      prove: async (model, { request }) => {
+        proved.push(`${model} ${request.inputs[0]!.name}`);
+        return fault;
+      },
+    };
+    const withGolden = (text: string, weights: string) =>
+      desiredModelOf(bench.store, weights, { extra: { 'golden/one.json': text } });
+    const text = JSON.stringify(golden);
+    const [name, broken] = desire(withGolden(text, 'weights'), withGolden('{', 'others'));
+    await bench.start();
+    await until(() => expect(bench.stateOf(name!)).toBe('failed'));
+    expect(bench.reasonOf(name!)).toBe('golden request one: output y differs at [0]: wanted 2, got 3');
+    await until(() => expect(bench.stateOf(broken!)).toBe('failed'));
+    expect(bench.reasonOf(broken!)).toMatch(/^golden\/one.json: is no JSON/);
+    expect(proved).toEqual([`${name} x`]);
+    fault = undefined;
+    await looks();
+    expect(bench.stateOf(name!)).toBe('failed');
+    const [next] = desire(withGolden(JSON.stringify({ ...golden, description: 'corrected' }), 'weights'));
+    bench.want();
+    await allReady([next!]);
+    expect(proved).toEqual([`${name} x`, `${next} x`]);
   });
 
   it('pulls a cached file again that was changed, before Triton needs it', async () => {
@@ -277,6 +312,7 @@ describe('SyncReconciler', () => {
     const served = new Set<string | undefined>();
     let spoiled = false;
     bench.warmUp = {
+      ...bench.warmUp,
       warm: async () => {
         served.add(bench.triton.served(name!));
         return { outcome: 'ok' };

@@ -1,11 +1,14 @@
-import { elementBytes, type TensorSpec } from '@perch/contracts';
+import { elementBytes, type GoldenRequest, type TensorSpec } from '@perch/contracts';
 import {
+  type CallOptions,
   type Cancellation,
+  type ForwardRequest,
   type InferenceServer,
   type InferenceTransport,
   type NamedTensor,
   TritonFault,
 } from '@perch/triton/inference';
+import { type AnsweredTensor, goldenFault } from './golden.decide.ts';
 
 const mostBytes = 64 * 1024 ** 2;
 /** Faults that say: the request did not get to the model. Anything else is an answer of the model. */
@@ -57,6 +60,32 @@ export class WarmUpClient {
   async warm(model: string, inputs: readonly TensorSpec[], signal: AbortSignal): Promise<WarmUpOutcome> {
     const tensors = zeroInputs(inputs);
     if (!tensors) return { outcome: 'skipped' };
+    try {
+      const request = { modelName: model, inputs: tensors };
+      await this.cancellable(signal, (options) => this.transport.infer(this.server, request, options));
+      return { outcome: 'ok' };
+    } catch (error) {
+      if (error instanceof TritonFault && !notReached.has(error.kind)) return { outcome: 'refused', words: error.text };
+      throw error;
+    }
+  }
+
+  /** Why the model's answer to a golden request is not the golden one; undefined: it is. Throws as `warm` does. */
+  async prove(model: string, golden: GoldenRequest, signal: AbortSignal): Promise<string | undefined> {
+    const body = [Buffer.from(JSON.stringify(golden.request))];
+    const headers = { 'content-type': 'application/json' };
+    const request: ForwardRequest = { method: 'POST', model, action: '/infer', headers, body };
+    try {
+      const reply = await this.cancellable(signal, (options) => this.transport.forward(this.server, request, options));
+      const outputs = outputsOf(reply.body);
+      return outputs ? goldenFault(golden, outputs) : 'the reply is no JSON (NaN and infinity have no JSON form)';
+    } catch (error) {
+      if (error instanceof TritonFault && !notReached.has(error.kind)) return `the model refused it: ${error.text}`;
+      throw error;
+    }
+  }
+
+  private async cancellable<T>(signal: AbortSignal, call: (options: CallOptions) => Promise<T>): Promise<T> {
     const cancellation: Cancellation = { cancelled: signal.aborted, onCancel: undefined };
     const cancel = () => {
       Object.assign(cancellation, { cancelled: true });
@@ -64,14 +93,18 @@ export class WarmUpClient {
     };
     signal.addEventListener('abort', cancel, { once: true });
     try {
-      const request = { modelName: model, inputs: tensors };
-      await this.transport.infer(this.server, request, { timeoutMs: this.timeoutMs, cancellation });
-      return { outcome: 'ok' };
-    } catch (error) {
-      if (error instanceof TritonFault && !notReached.has(error.kind)) return { outcome: 'refused', words: error.text };
-      throw error;
+      return await call({ timeoutMs: this.timeoutMs, cancellation });
     } finally {
       signal.removeEventListener('abort', cancel);
     }
+  }
+}
+
+function outputsOf(body: Buffer): AnsweredTensor[] | undefined {
+  try {
+    const { outputs } = JSON.parse(body.toString('utf8')) as { outputs?: unknown };
+    return Array.isArray(outputs) ? outputs : undefined;
+  } catch {
+    return undefined;
   }
 }

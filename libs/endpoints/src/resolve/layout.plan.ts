@@ -1,4 +1,4 @@
-import { type EngineSpec, type ManifestFile, pathFault } from '@perch/contracts';
+import { type EngineSpec, isGoldenPath, type ManifestFile, pathFault } from '@perch/contracts';
 import { type Artifact, artifacts, baseName, folderOf, guessPlatform, isModelFile, pickMain } from './artifact.plan.ts';
 import { LayoutFault } from './layout-fault.ts';
 import { namedFiles } from './named-file.plan.ts';
@@ -32,7 +32,9 @@ export const ownConfigFile = (files: readonly ManifestFile[]): ManifestFile | nu
  * beside it (external weights) keeps its name. `named`: paths below the model's folder that a configuration text names.
  * Throws `LayoutFault`.
  */
-export function planLayout(files: readonly ManifestFile[], engine: EngineSpec, named: readonly string[] = []): Layout {
+export function planLayout(all: readonly ManifestFile[], engine: EngineSpec, named: readonly string[] = []): Layout {
+  // Golden requests lie beside the version directory: servers look at numbered folders alone, agents ask them.
+  const [golden, files] = [all.filter(({ path }) => isGoldenPath(path)), all.filter(({ path }) => !isGoldenPath(path))];
   const wanted = [...new Set([...namedFiles(engine), ...named])];
   const isFolder = isTritonFolder(files) || engine.platform === 'ensemble';
   const layout = isFolder ? tritonFolder(files, engine) : plainFiles(files, engine, wanted);
@@ -42,7 +44,7 @@ export function planLayout(files: readonly ManifestFile[], engine: EngineSpec, n
   }
   const missing = wanted.find((path) => !layout.files.some((file) => file.path === path));
   if (missing !== undefined) throw new LayoutFault(`the settings name the file ${missing}, which the version lacks`);
-  return { ...layout, files: [...layout.files].sort((a, b) => (a.path < b.path ? -1 : 1)) };
+  return { ...layout, files: [...layout.files, ...golden].sort((a, b) => (a.path < b.path ? -1 : 1)) };
 }
 
 function tritonFolder(files: readonly ManifestFile[], engine: EngineSpec): Layout {
@@ -140,6 +142,6 @@ const processingMaxBytes = 64 * 1024 * 1024;
 /** Files that pre- and postprocessing may open: small ones that are no weights (tokenizer.json, vocab.txt, labels). */
 export const processingFiles = (files: readonly ManifestFile[]): ManifestFile[] =>
   files
-    .filter(({ path, size }) => processingEnding.test(path) && size <= processingMaxBytes)
+    .filter(({ path, size }) => processingEnding.test(path) && size <= processingMaxBytes && !isGoldenPath(path))
     .map(({ path, sha256, size }) => ({ path, sha256, size }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));

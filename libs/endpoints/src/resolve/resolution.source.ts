@@ -5,6 +5,7 @@ import {
   type EndpointSpec,
   type EngineSpec,
   endpointSpec,
+  isGoldenPath,
   type ManifestFile,
   manifestDigest,
   plainUses,
@@ -140,8 +141,10 @@ export class ResolutionSource {
       if (origin) whole.origins.set(variant.tritonModel, { ...origin, folder: name });
     }
     let resolved: Resolved | undefined;
+    const isGolden = ({ path }: ManifestFile) => isGoldenPath(path);
     for (const name of order) {
-      const part = parts.find((one) => one.name === name)!;
+      const own = parts.find((one) => one.name === name)!;
+      const part = name === main ? { ...own, files: [...own.files, ...files.filter(isGolden)] } : own;
       resolved = this.resolvePart(whole, part, owns.get(name) ?? null, { known, called, isMain: name === main });
       known.set(name, resolved.body.variants[0]!);
     }
