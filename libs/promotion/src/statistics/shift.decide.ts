@@ -9,11 +9,16 @@ import { duration, gapSentence, percent, widestGap } from './words.ts';
 export type Standing = Pick<DecisionInput, 'policy' | 'share' | 'unit' | 'requestsPerMinute'>;
 export type StandingReading = GapReading & { candidate: { n: number } };
 
+export interface Step {
+  next: 'bake' | 'shift';
+  share: number;
+}
+
 /** What the evidence allows, whatever the time: the bake, a larger share, or nothing. */
 export function allowedStep(
   { policy, share, unit, requestsPerMinute }: Standing,
   readings: readonly StandingReading[],
-): { next: 'bake' | 'shift'; share: number } | null {
+): Step | null {
   const last = sharesOf(policy).at(-1)!;
   if (policy.ramp === 'clock' && share >= last) return { next: 'bake', share: bakeShare };
   const mayBake = policy.ramp === 'auto' || (policy.ramp === 'steps' && share >= last);
@@ -56,7 +61,7 @@ function dropBack(sight: Sight): Outcome | null {
   return { verdict: 'hold', next: 'shift', share: smaller, reasons: [sentence], nextStepInMs: null };
 }
 
-const stepReasons = (sight: Sight, step: { next: string; share: number }): string[] => {
+const stepReasons = (sight: Sight, step: Step): string[] => {
   if (sight.input.policy.ramp === 'clock') return [`The clock of the policy goes on to ${percent(step.share)}.`];
   const widest = widestGap(sight.readings);
   const why =

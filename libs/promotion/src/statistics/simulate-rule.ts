@@ -2,11 +2,11 @@ import type { Margin, RolloutPolicy } from '@perch/contracts';
 import { worseInBake } from './bake.decide.ts';
 import { marginFor } from './margin.decide.ts';
 import { metricWeights, weightedEvidence } from './metric-weights.decide.ts';
-import { bakeShare, clockStepMs, firstShare } from './ramp.decide.ts';
+import { clockStepMs, firstShare } from './ramp.decide.ts';
 import { readGap } from './reading.decide.ts';
 import { leastCandidateEvents } from './rollback.decide.ts';
 import { EvidenceSum } from './rollback-evidence.decide.ts';
-import { allowedStep } from './shift.decide.ts';
+import { allowedStep, type Step } from './shift.decide.ts';
 import type { Sample } from './simulate-traffic.ts';
 import { BucketUnits, RequestUnits, type Units } from './simulate-units.ts';
 
@@ -90,63 +90,63 @@ export class PerchRule implements Rule {
   private lookAtRamp(atMs: number): TrialEnd | null {
     const { policy } = this.settings;
     const sinceStepMs = atMs - this.stepAtMs;
-    const dwellMs = clockStepMs(policy, this.share) ?? policy.dwellMs;
-    if (sinceStepMs >= dwellMs && this.worthLooking(dwellMs, sinceStepMs)) {
-      const step = allowedStep({ ...this.settings, share: this.share }, this.readings());
-      if (step) {
-        this.begin(step.share, atMs);
-        if (step.next === 'bake') {
-          this.stage = 'baking';
-          this.bakeAtMs = atMs;
-        }
-        return null;
-      }
+    const clockMs = clockStepMs(policy, this.share);
+    if (sinceStepMs >= (clockMs ?? policy.dwellMs) && (clockMs !== null || this.learned())) {
+      const step = this.allowedStep();
+      if (step) return this.begin(step, atMs);
     }
     if (sinceStepMs < policy.maxWaitMs) return null;
     return ({ hold: 'held', promote: 'promoted', abort: 'aborted' } as const)[policy.onMaxWait];
   }
 
   private lookAtBake(atMs: number): TrialEnd | null {
-    const { policy, unit, metrics, withoutRollback } = this.settings;
+    const { policy, metrics, withoutRollback } = this.settings;
     const over = atMs - this.stepAtMs >= policy.bakeMs;
-    if (!withoutRollback && (over || this.worthLooking(0, 1))) {
-      const worse = this.readings().some((reading, at) =>
-        worseInBake(
-          reading,
-          { whole: { stable: this.units.wholeStable[at]!, candidate: reading.candidate }, margin: this.marginAt(at) },
-          unit,
-          policy.promotionAlpha,
-        ),
-      );
-      if (worse && metrics.length > 0) return 'rolled_back';
-    }
+    const asked = !withoutRollback && (over || this.learned());
+    if (asked && metrics.some((_, at) => this.worseInBake(at))) return 'rolled_back';
     return over ? 'promoted' : null;
   }
 
-  /** Bounds hold at all times, so skipping looks errs on the side of waiting. */
-  private worthLooking(dwellMs: number, sinceStepMs: number): boolean {
+  private worseInBake(at: number): boolean {
+    const reading = this.readingAt(at);
+    const whole = { stable: this.units.wholeStable[at]!, candidate: reading.candidate };
+    const { unit, policy } = this.settings;
+    return worseInBake(reading, { whole, margin: this.marginAt(at) }, unit, policy.promotionAlpha);
+  }
+
+  /** Enough came in since the last look for other bounds. They hold at all times, so a look left out only waits. */
+  private learned(): boolean {
     const n = this.units.candidate[0]?.n ?? 0;
-    if (n < this.lookAtN && !(dwellMs > 0 && this.settings.policy.ramp === 'clock' && sinceStepMs >= dwellMs))
-      return false;
+    if (n < this.lookAtN) return false;
     this.lookAtN = Math.max(n + 1, n * worthLooking);
     return true;
   }
 
-  private readings() {
-    const { policy } = this.settings;
-    return this.units.candidate.map((candidate, at) =>
-      readGap({ stable: this.units.stable[at]!, candidate, margin: this.marginAt(at) }, policy.promotionAlpha),
-    );
+  /** What all metrics allow; the first one is asked alone, for it seldom allows what the others do not. */
+  private allowedStep(): Step | null {
+    const standing = { ...this.settings, share: this.share };
+    const first = this.readingAt(0);
+    if (!allowedStep(standing, [first])) return null;
+    return allowedStep(standing, [first, ...this.units.candidate.slice(1).map((_, at) => this.readingAt(at + 1))]);
+  }
+
+  private readingAt(at: number) {
+    const [stable, candidate] = [this.units.stable[at]!, this.units.candidate[at]!];
+    return readGap({ stable, candidate, margin: this.marginAt(at) }, this.settings.policy.promotionAlpha);
   }
 
   private marginAt(at: number) {
     return marginFor(this.settings.policy, this.settings.metrics[at]!.metric, this.settings.autoMargin);
   }
 
-  private begin(share: number, atMs: number): void {
-    this.share = this.stage === 'shifting' ? share : bakeShare;
+  private begin({ next, share }: Step, atMs: number): null {
+    this.share = share;
     this.stepAtMs = atMs;
     this.lookAtN = 0;
     this.units.begin(share);
+    if (next === 'shift') return null;
+    this.stage = 'baking';
+    this.bakeAtMs = atMs;
+    return null;
   }
 }

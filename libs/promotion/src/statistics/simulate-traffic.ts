@@ -11,7 +11,7 @@ export interface ArmSample {
 export interface Sample {
   stable: ArmSample;
   candidate: ArmSample;
-  users?: { buckets: number[]; outcomes: number[] };
+  users?: { buckets: Uint16Array; outcomes: Int8Array };
 }
 
 /** Chances that a request has the event of each metric: at most one of them, so that their sum stays below 1. */
@@ -23,10 +23,12 @@ export type Traffic = (share: number, requests: number, atMs: number) => Sample;
 /** Each request is assigned by chance, for itself. */
 export function requestTraffic(rates: RatesAt, random: Random): Traffic {
   const draw = (n: number, chances: readonly number[]): ArmSample => {
-    let left = n;
-    let rest = 1;
+    let rest = 0;
+    for (const chance of chances) rest += chance;
+    let left = drawBinomial(random, n, rest); // with an event of any metric; which one is told apart only then
+    if (left === 0) return { n, x: chances.map(() => 0) };
     const x = chances.map((chance) => {
-      const events = drawBinomial(random, left, chance / rest);
+      const events = drawBinomial(random, left, Math.min(1, chance / rest));
       left -= events;
       rest -= chance;
       return events;
@@ -42,55 +44,55 @@ export function requestTraffic(rates: RatesAt, random: Random): Traffic {
   };
 }
 
-/** Users of a sticky key, with how often each errs compared with the usual. */
-export interface Users {
-  buckets: Uint16Array;
-  /** By user: what its chances are multiplied by; or, below 0, the chance itself with its sign turned. */
-  factors: Float64Array;
-}
-
 export type Unevenness = 'equal' | 'beta' | 'always-failing';
 
 /**
- * Users with a bucket each by chance, as a fresh salt gives it. `equal`: all alike. `beta`: each has its own rate from
+ * By user: what its chances of an event are multiplied by. `equal`: all alike. `beta`: each has its own rate from
  * Beta(0.05·p, 0.05·(1−p)): nearly all never err and a few nearly always, p on the average. `always-failing`: 0.5 % of them
  * always err, in either arm.
  */
-export function drawUsers(random: Random, count: number, unevenness: Unevenness, p: number): Users {
-  const buckets = Uint16Array.from({ length: count }, () => Math.floor(random() * bucketCount));
-  const factors = Float64Array.from({ length: count }, () => {
+export const drawUsers = (random: Random, count: number, unevenness: Unevenness, p: number): Float64Array =>
+  Float64Array.from({ length: count }, () => {
     if (unevenness === 'beta') return drawBeta(random, 0.05 * p, 0.05 * (1 - p)) / p;
     return unevenness === 'always-failing' && random() < 0.005 ? Number.POSITIVE_INFINITY : 1;
   });
-  return { buckets, factors };
+
+/** A bucket for each user, as a fresh salt gives it. */
+export const drawBuckets = (random: Random, users: number): Uint16Array =>
+  Uint16Array.from({ length: users }, () => random() * bucketCount);
+
+/** Which metric's event the request has, or −1. */
+function outcomeOf(draw: number, chances: readonly number[], factor: number): number {
+  let left = draw;
+  for (let metric = 0; metric < chances.length; metric += 1) {
+    const chance = chances[metric]!;
+    if (chance <= 0) continue;
+    left -= chance * factor;
+    if (left < 0) return metric;
+  }
+  return -1;
 }
 
 /** Requests come from users by chance, each user alike often; the arm is that of the user's bucket. */
-export function stickyTraffic(rates: RatesAt, users: Users, random: Random): Traffic {
-  const outcomeOf = (chances: readonly number[], factor: number): number => {
-    let draw = random();
-    for (let metric = 0; metric < chances.length; metric += 1) {
-      draw -= chances[metric]! > 0 ? chances[metric]! * factor : 0;
-      if (draw < 0) return metric;
-    }
-    return -1;
-  };
+export function stickyTraffic(rates: RatesAt, users: Float64Array, random: Random): Traffic {
+  const bucketOf = drawBuckets(random, users.length);
   return (share, requests, atMs) => {
     const owned = bucketsOf(share);
     const chances = { stable: rates('stable', atMs), candidate: rates('candidate', atMs) };
     const none = () => chances.stable.map(() => 0);
     const sample = { stable: { n: 0, x: none() }, candidate: { n: 0, x: none() } };
-    const buckets: number[] = [];
-    const outcomes: number[] = [];
+    const buckets = new Uint16Array(requests);
+    const outcomes = new Int8Array(requests);
     for (let request = 0; request < requests; request += 1) {
-      const user = Math.floor(random() * users.buckets.length);
-      const bucket = users.buckets[user]!;
+      const place = random() * users.length;
+      const user = Math.floor(place); // and what is left is uniform too
+      const bucket = bucketOf[user]!;
       const arm = bucket < owned ? 'candidate' : 'stable';
-      const outcome = outcomeOf(chances[arm], users.factors[user]!);
+      const outcome = outcomeOf(place - user, chances[arm], users[user]!);
+      buckets[request] = bucket;
+      outcomes[request] = outcome;
       sample[arm].n += 1;
       if (outcome >= 0) sample[arm].x[outcome]! += 1;
-      buckets.push(bucket);
-      outcomes.push(outcome);
     }
     return { ...sample, users: { buckets, outcomes } };
   };

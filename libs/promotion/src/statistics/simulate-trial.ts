@@ -5,10 +5,10 @@ export interface TrialLength {
   /** All arms; they arrive evenly. */
   requestsPerMinute: number;
   /** Until so many requests, if nothing ended the trial before. */
-  mostRequests?: number;
+  mostRequests?: number | undefined;
   mostMs: number;
   /** Time between two looks; left out: a second at first, and later a three-hundredth of the time that has passed. */
-  intervalMs?: number;
+  intervalMs?: number | undefined;
 }
 
 export interface Trial {
