@@ -15,7 +15,8 @@ export const viewRollout = (record: RolloutRecord): Rollout => ({
   policy: record.policy,
   sticky: record.stickyHeader !== null,
   epoch: record.epoch,
-  weightPercent: Number((record.share * 100).toFixed(6)),
+  // A rollout that is over forces nothing any more: what a promoted one left is all of the traffic.
+  weightPercent: record.state === 'promoted' ? 100 : Number((record.share * 100).toFixed(6)),
   restarts: record.restarts,
   queuedVersion: record.queued?.version ?? null,
   startedAt: record.startedAt.toISOString(),

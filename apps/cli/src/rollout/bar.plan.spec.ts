@@ -19,6 +19,7 @@ describe('bars', () => {
   it.each([
     ['bounds, rate and limit', { lower: 0, upper: 0.5, point: 0.2, most: 1, limit: 0.8 }, '|-o--| !  '],
     ['an upper bound beyond the limit', { lower: 0, upper: 1, point: 0.2, most: 1, limit: 0.5 }, '|-o--!---|'],
+    ['bounds beyond the bar', { lower: 0, upper: 9, point: 0.2, most: 1, limit: 0.8 }, '|-o----!->'],
     ['nothing counted', { lower: 0, upper: 1, most: 1, limit: 0.1 }, '|!-------|'],
     ['no width at all', { lower: 0.5, upper: 0.5, point: 0.5, most: 1, limit: 0 }, '!    o    '],
   ])('%s', (_name, interval, bar) => expect(intervalBar(interval, 10, glyphs)).toBe(bar));

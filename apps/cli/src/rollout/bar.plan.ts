@@ -22,14 +22,14 @@ export interface Interval {
   limit: number;
 }
 
-/** `   ├──●───┤  ┃   `: bounds, the measured rate between them, and the limit that the upper bound has to stay within. */
+/** `   ├──●───┤  ┃   `: bounds, the measured rate between them, and the limit; an upper bound beyond the bar ends in `›`. */
 export function intervalBar({ lower, upper, point, most, limit }: Interval, width: number, glyphs: Glyphs): string {
   const cells = new Array<string>(width).fill(' ');
   const at = (value: number) => columnOf(value / most, width);
   for (let column = at(lower); column <= at(upper); column += 1) cells[column] = glyphs.line;
   cells[at(limit)] = glyphs.limit;
   if (at(lower) !== at(limit)) cells[at(lower)] = glyphs.from;
-  if (at(upper) !== at(limit)) cells[at(upper)] = glyphs.to;
+  if (at(upper) !== at(limit)) cells[at(upper)] = upper > most ? glyphs.next : glyphs.to;
   if (point !== undefined && at(point) !== at(limit)) cells[at(point)] = glyphs.point;
   return cells.join('');
 }

@@ -25,7 +25,9 @@ export function metricLines(reading: MetricReading, view: MetricView): string[] 
   const { stable, candidate, gap, margin } = reading;
   const proved = gap <= margin;
   const limit = stable.lower + margin;
-  const most = Math.min(1, Math.max(stable.upper, candidate.upper, limit) * 1.08) || 1;
+  // Next to a candidate with nearly all of the traffic little is known of stable: that must not squeeze the rest.
+  const judged = Math.max(candidate.upper, limit);
+  const most = Math.min(1, Math.max(judged, Math.min(stable.upper, 4 * judged)) * 1.08) || 1;
   const barWidth = width - barStart;
   const row = (arm: string, { n, x, lower, upper }: MetricReading['stable'], color: Color) => {
     const counts = `${countText(x).padStart(countWidth)} of ${countText(n).padStart(countWidth)}`;
