@@ -136,3 +136,44 @@ it('a whole table holds the routes that may be published, the servers and the ke
   expect(table.servers).toEqual({ s1: { http: 'h:1', grpc: 'h:2' } });
   expect(table.keys).toEqual({ k: { hash: 'a'.repeat(64), endpoints: [] } });
 });
+
+describe('a deployment that two names reach', () => {
+  const endpoint = route({ a: ['s1'], b: ['s1'] });
+  const split = route({ a: ['s1'] });
+  const pairs = (plan: { unrouted: { deployment: string; server: string }[] }) =>
+    plan.unrouted.map(({ deployment, server }) => `${deployment} ${server}`);
+
+  it('is neither given up nor lost by a split that leaves it', () => {
+    for (const after of [null, route({ b: ['s1'] })]) {
+      const before = [published('e', endpoint), published('s', split)];
+      const plan = planRoutes([changed('s', after)], before, states({ a: 'ready', b: 'ready' }), known);
+      expect([plan.entries[0]!.unmeant, pairs(plan)]).toEqual([[], []]);
+    }
+  });
+
+  it('is given up with the last name that holds it', () => {
+    const before = [published('e', endpoint), published('s', split)];
+    const left = route({ b: ['s1'] });
+    const both = [changed('e', left), changed('s', null)];
+    const plan = planRoutes(both, before, states({ a: 'draining', b: 'ready' }), known);
+    expect(pairs(plan)).toEqual(['a s1', 'a s1']);
+    const later = planRoutes([changed('s', null)], [published('e', left), published('s', split)], states({ a: 'draining' }), known); // biome-ignore format: one row reads better
+    expect(pairs(later)).toEqual(['a s1']);
+  });
+
+  it('stays routed while a split that could not be published again still holds it', () => {
+    const before = [published('e', endpoint), published('s', split)];
+    const both = [changed('e', route({ b: ['s1'] })), changed('s', route({ c: ['s9'] }))];
+    const plan = planRoutes(both, before, states({ a: 'draining', b: 'ready' }), known);
+    expect(plan.refused.map((one) => one.endpoint)).toEqual(['s']);
+    expect(pairs(plan)).toEqual([]);
+  });
+
+  it('follows its servers: one that it left is given up once no name lists it', () => {
+    const two = [published('e', route({ a: ['s1', 's2'] })), published('s', route({ a: ['s1', 's2'] }))];
+    const one = planRoutes([changed('e', route({ a: ['s1'] }))], two, states({ a: 'ready' }), known);
+    expect(pairs(one)).toEqual([]);
+    const both = planRoutes([changed('e', route({ a: ['s1'] })), changed('s', route({ a: ['s1'] }))], two, states({ a: 'ready' }), known); // biome-ignore format: one row reads better
+    expect(new Set(pairs(both))).toEqual(new Set(['a s2']));
+  });
+});
