@@ -17,14 +17,14 @@ export class ShadowCall implements CallContext {
   private readonly metrics: readonly string[];
   private limit: AbortSignal | undefined;
 
-  constructor({ requestId, endpoint, timeoutMs, exchange }: Call, arm: Deployment, { metrics }: RouteRollout) {
-    this.requestId = requestId;
-    this.endpoint = endpoint;
-    this.timeoutMs = timeoutMs;
-    this.head = exchange.head;
-    this.pieces = exchange.body;
+  constructor(live: Call, arm: Deployment, rollout: RouteRollout) {
+    this.requestId = live.requestId;
+    this.endpoint = live.endpoint;
+    this.timeoutMs = live.timeoutMs;
+    this.head = live.exchange.head;
+    this.pieces = live.exchange.body;
     this.arm = arm;
-    this.metrics = metrics;
+    this.metrics = rollout.metrics;
   }
 
   get version(): number {
