@@ -4,7 +4,9 @@ const rollout = 'rollout_id uuid not null references rollouts on delete cascade'
 const arm = `arm text not null check (arm in ('stable', 'candidate'))`;
 
 const up = [
-  // No reference to routers: one that is forgotten leaves its evidence. fillfactor: rows are rewritten each second.
+  // No reference to routers: one that is forgotten leaves its evidence, and when it enrols again under another id it goes
+  // on with the counts of its boot, which must not add up to those told before.
+  // fillfactor: rows are rewritten each second.
   `create table arm_counts (
     ${rollout},
     epoch integer not null,
@@ -14,7 +16,7 @@ const up = [
     counts jsonb not null,
     turn integer not null default 1,
     at timestamptz not null default now(),
-    primary key (rollout_id, epoch, router_id, boot_id, worker)
+    primary key (rollout_id, epoch, boot_id, worker)
   ) with (fillfactor = 70)`,
   // Sets are joined over all routers, in the database itself: whoever told of a bucket does not matter.
   `create table arm_buckets (

@@ -23,7 +23,7 @@ describe('evidence of routers', () => {
     const scope = await stand.rollout({ shares: [0.01, 0.25] });
     await take(r1, 'boot-1', workerRow(scope.id), workerRow(scope.id, { worker: 2, epoch: 1, fallbacks: 3 }));
     await take(r1, 'boot-2', workerRow(scope.id, { worker: 1, epoch: 1 }));
-    await take(r2, 'boot-1', workerRow(scope.id, { worker: 1, epoch: 1, keyless: 4 }));
+    await take(r2, 'boot-3', workerRow(scope.id, { worker: 1, epoch: 1, keyless: 4 }));
     expect(await stand.woken()).toEqual([scope.endpoint]);
     const evidence = await stand.read(scope);
     expect(evidence).toMatchObject({
@@ -91,6 +91,13 @@ describe('evidence of routers', () => {
     expect((await errorOf(over)).stable.n).toBe(0);
   });
 
+  it('goes on with the counts of a boot that another id of the router tells', async () => {
+    const scope = await stand.rollout();
+    await take(r1, 'boot-of-both', workerRow(scope.id, { fallbacks: 3 }));
+    await take(r2, 'boot-of-both', workerRow(scope.id, { fallbacks: 4 }));
+    expect((await stand.read(scope)).fallbacks).toBe(4);
+  });
+
   it('never counts epochs of an earlier candidate', async () => {
     const scope = await stand.rollout({ shares: [0.1, 0.2] });
     await take(r1, 'boot', workerRow(scope.id), workerRow(scope.id, { epoch: 1 }));
@@ -108,9 +115,13 @@ describe('evidence of routers', () => {
       workerRow(scope.id, { epoch: 0, candidate: judged([1, 2], [1]), stable: judged([3_000, 9_000], [9_000]) }),
       workerRow(scope.id, { epoch: 1, candidate: judged([1, 2, 3_000], [1, 3_000]), stable: judged([9_000], [9_000]) }),
     );
-    await take(r2, 'boot', workerRow(scope.id, { epoch: 1, candidate: judged([2, 5], [1]), stable: judged([], []) }));
+    await take(
+      r2,
+      'boot-of-r2',
+      workerRow(scope.id, { epoch: 1, candidate: judged([2, 5], [1]), stable: judged([], []) }),
+    );
     // said again without the buckets: what was joined stays
-    await take(r2, 'boot', workerRow(scope.id, { epoch: 1, candidate: armOf({ error: { n: 51, x: 1 } }), stable: judged([], []) })); // biome-ignore format: one line
+    await take(r2, 'boot-of-r2', workerRow(scope.id, { epoch: 1, candidate: armOf({ error: { n: 51, x: 1 } }), stable: judged([], []) })); // biome-ignore format: one line
     const evidence = await stand.read(scope);
     expect(evidence).toMatchObject({ unit: 'bucket', candidateEvents: 2 });
     expect(evidence.metrics[0]).toEqual({

@@ -28,14 +28,14 @@ export class CountStore {
     );
   }
 
-  /** What is stored of this boot of the router for these rows. */
-  async stored(tx: Tx, router: string, bootId: string, keys: readonly Omit<CountRow, 'counts' | 'turn'>[]) {
+  /** What is stored of this boot of a router for these rows, under whatever id it told them. */
+  async stored(tx: Tx, bootId: string, keys: readonly Omit<CountRow, 'counts' | 'turn'>[]) {
     const rows: CountRow[] = await tx.query(
       `select c.rollout_id as rollout, c.epoch, c.worker, c.counts, c.turn
-       from jsonb_to_recordset($3) as k(rollout uuid, epoch integer, worker integer)
+       from jsonb_to_recordset($2) as k(rollout uuid, epoch integer, worker integer)
        join arm_counts c on c.rollout_id = k.rollout and c.epoch = k.epoch and c.worker = k.worker
-         and c.router_id = $1 and c.boot_id = $2`,
-      [router, bootId, JSON.stringify(keys)],
+         and c.boot_id = $1`,
+      [bootId, JSON.stringify(keys)],
     );
     return rows;
   }
@@ -51,8 +51,8 @@ export class CountStore {
          select r.rollout, r.epoch, $1, $2, r.worker, r.counts, r.turn
          from jsonb_to_recordset($3) as r(rollout uuid, epoch integer, worker integer, counts jsonb, turn integer)
          order by r.rollout, r.epoch, r.worker
-         on conflict (rollout_id, epoch, router_id, boot_id, worker) do update
-           set counts = excluded.counts, turn = excluded.turn, at = now() where arm_counts.turn = excluded.turn - 1
+         on conflict (rollout_id, epoch, boot_id, worker) do update
+           set router_id = excluded.router_id, counts = excluded.counts, turn = excluded.turn, at = now() where arm_counts.turn = excluded.turn - 1
          returning 1),
        joined as (
          insert into arm_buckets (rollout_id, epoch, arm, phase, metric, seen, hit)

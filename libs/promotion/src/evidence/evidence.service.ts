@@ -44,7 +44,7 @@ export class EvidenceService {
   async take(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<void> {
     if (evidence.length === 0) return;
     for (let turn = 1; turn <= mostTurns; turn += 1) {
-      const plan = await this.plan(router, bootId, evidence);
+      const plan = await this.plan(bootId, evidence);
       if (turn === 1) this.tell(router, plan);
       if (await this.save(router, bootId, plan)) {
         this.taken.add({}, plan.rows.length);
@@ -57,7 +57,7 @@ export class EvidenceService {
     );
   }
 
-  private async plan(router: string, bootId: string, evidence: readonly WorkerEvidence[]): Promise<MarkedPlan> {
+  private async plan(bootId: string, evidence: readonly WorkerEvidence[]): Promise<MarkedPlan> {
     const ids = [...new Set(evidence.map(({ rollout }) => rollout))].filter(isRolloutId);
     const tx = this.transactions.manager;
     const rollouts = ids.length === 0 ? [] : await this.store.counts.rollouts(tx, ids);
@@ -65,7 +65,7 @@ export class EvidenceService {
     const keys = evidence
       .filter((row) => row.worker < 2 ** 31 && row.epoch <= (known.get(row.rollout)?.epoch ?? -1))
       .map(({ rollout, epoch, worker }) => ({ rollout, epoch, worker }));
-    const stored = keys.length === 0 ? [] : await this.store.counts.stored(tx, router, bootId, keys);
+    const stored = keys.length === 0 ? [] : await this.store.counts.stored(tx, bootId, keys);
     const plan = planReport(evidence, known, new Map(stored.map((row) => [rowKey(row), row])));
     return { ...plan, marks: marksOf(plan.rows, known) };
   }
