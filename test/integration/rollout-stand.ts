@@ -4,7 +4,7 @@ import { type FakeAgent, type FakeRouter, FleetWorld, ruleSpec } from '../suppor
 
 /** As fast as a policy may be, and no step without evidence. */
 export const hasty = {
-  badBudgetPerMinute: 0,
+  ramp: 'steps' as const,
   dwellMs: 100,
   bakeMs: 100,
   slowGraceMs: 0,

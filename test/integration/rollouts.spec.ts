@@ -1,6 +1,8 @@
-import { RolloutService } from '@perch/promotion';
+import { EndpointService } from '@perch/endpoints';
+import { collectRows } from '@perch/platform/database';
+import { promotionGarbage, RolloutService } from '@perch/promotion';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { operator } from '../support/fleet.ts';
+import { operator, transactions } from '../support/fleet.ts';
 import { progressive, RolloutStand } from './rollout-stand.ts';
 
 describe('publishing is all that a person does', () => {
@@ -22,7 +24,14 @@ describe('publishing is all that a person does', () => {
     const [rollout] = await service().list({ endpoint: 'text/a', limit: 1 });
     const events = await service().events(rollout!.id, 0, 100);
     const types = events.map(({ type }) => type).filter((type) => type !== 'waiting'); // a dwell is shorter than a turn here
-    expect(types).toEqual(['started', 'stage', 'step', 'step', 'step', 'promoted']);
+    expect(types, JSON.stringify(events.map(({ message }) => message))).toEqual([
+      'started',
+      'stage',
+      'step',
+      'step',
+      'step',
+      'promoted',
+    ]);
     const explained = await service().explain(rollout!.id);
     expect(explained).toMatchObject({ agrees: true, event: { type: 'promoted' } });
     expect(explained.sentences.length).toBeGreaterThan(3);
@@ -82,6 +91,48 @@ describe('publishing is all that a person does', () => {
     const again = await service().start(operator, 'text/c', { version: 2, allowBreaking: false, reason: 'now' });
     expect(again).toMatchObject({ state: 'pending', startedBy: 'olga' });
     await stand.untilRollouts('text/c', ['2 aborted', '2 promoted']);
+  });
+
+  it('the endpoint itself ends it: stopped, another mode, removed; and the rule begins anew where it may', async () => {
+    const spec = progressive('text/d', 'nlp/d', { dwellMs: 600_000 });
+    const trial = ['1 0.9', '2 0.1'];
+    const onTrial = async () => stand.router.arms('text/d').sort().join() === trial.join();
+    const ended = (count: number) => async () =>
+      (await stand.rollouts('text/d')).filter((one) => one === '2 aborted').length === count;
+    await stand.world.apply(spec);
+    await stand.world.versions.put('nlp/d');
+    await stand.until('text/d', async () => stand.router.arms('text/d').join() === '1 1', 'served');
+    await stand.world.versions.put('nlp/d');
+    await stand.until('text/d', onTrial, 'on trial');
+    await stand.world.apply({ ...spec, stopped: true });
+    await stand.until('text/d', ended(1), 'ended by the stop');
+    await stand.world.apply(spec);
+    await stand.until('text/d', onTrial, 'on trial again');
+    await stand.world.apply({ ...spec, traffic: { mode: 'newest' } });
+    await stand.until('text/d', ended(2), 'ended by the mode');
+    await stand.until('text/d', async () => stand.router.arms('text/d').join() === '2 1', 'served by the newest');
+    await stand.world.apply(spec);
+    await stand.world.versions.put('nlp/d');
+    await stand.until('text/d', async () => stand.router.arms('text/d').length === 2, 'on trial once more');
+    await stand.world.get(EndpointService).remove(operator, 'text/d');
+    await stand.until(
+      'text/d',
+      async () => (await stand.rollouts('text/d')).at(-1) === '3 aborted',
+      'ended by the removal',
+    );
+    const [last] = await service().list({ endpoint: 'text/d', limit: 1 });
+    expect(last).toMatchObject({ reason: 'the endpoint was removed', weightPercent: 0 });
+  });
+
+  it('rollouts of long ago go, but never the last one of an endpoint', async () => {
+    const collect = (dryRun: boolean) =>
+      collectRows(transactions(stand.world).manager, promotionGarbage[0]!, new Date(Date.now() + 1_000), dryRun);
+    const age = `update rollouts set ended_at = ended_at - interval '31 days', started_at = started_at - interval '31 days'
+      where endpoint = 'text/b'`;
+    await stand.world.database.query(age);
+    expect(await collect(true)).toMatchObject({ count: 1, examples: ['text/b version 2'] });
+    await collect(false);
+    expect(await stand.rollouts('text/b')).toEqual(['3 promoted']);
   });
 
   it('two are never there at once, and unknown ones are told', async () => {

@@ -9,7 +9,7 @@ export interface RolloutWorld {
   sight: TrafficSight;
   /** The one that goes on. */
   active: RolloutRecord | null;
-  /** The one that ended last. */
+  /** The one that ended last, where none goes on. */
   last: RolloutRecord | null;
   /** The newest promoted one whose old version stays loaded. */
   kept: RolloutRecord | null;

@@ -29,8 +29,8 @@ export class RolloutObserve {
     return {
       sight,
       active,
-      last: await this.store.last(tx, endpoint),
-      kept: await this.store.kept(tx, endpoint, now),
+      last: active ? null : await this.store.last(tx, endpoint),
+      kept: sight.force.keep.length > 0 ? await this.store.kept(tx, endpoint, now) : null,
       evidence: active && counted.includes(active.state) ? await this.evidence.read(tx, active) : null,
       baseline: active && active.baseline === null ? await this.measure(tx, active, sight) : null,
       feedbackKey: active && wantsFeedbackKey(active) ? await this.feedback.keyFor(tx, active.id) : null,
