@@ -78,6 +78,10 @@ export function bucketCounts(epochs: readonly EpochBuckets[]): EpochCounts[] {
     const owned = bucketsOf(weight);
     const entries = new Map<number, EpochCounts>();
     for (let bucket = 0; bucket < bucketCount; bucket += 1) {
+      if ((bucket & 7) === 0 && !(candidate.hit[bucket >> 3] || stable.hit[bucket >> 3])) {
+        bucket += 7; // most users have no event: eight at once
+        continue;
+      }
       const isCandidate = bucket < owned;
       if (!hasBucket(isCandidate ? candidate.hit : stable.hit, bucket)) continue;
       const share = book.count(bucket, owned);
