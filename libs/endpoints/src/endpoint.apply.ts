@@ -82,13 +82,16 @@ export class EndpointApply {
 
   /** Every change has an actor and a row, also those that the rule makes. */
   private async note(tx: Tx, row: EndpointRow, plan: EndpointPlan): Promise<void> {
-    for (const { version, tritonModel, state, reason } of plan.create)
+    for (const { id, version, tritonModel, state, reason } of plan.create) {
       await this.changes.record(tx, systemActor, 'deployment.create', row.name, {
         version,
         tritonModel,
         state,
         reason,
       });
+      if (state === 'failed')
+        await this.changes.record(tx, systemActor, 'deployment.failed', row.name, { deployment: id, version, reason });
+    }
     for (const { id, version, state, reason } of plan.states)
       if (state === 'ready' || state === 'failed' || state === 'draining')
         await this.changes.record(tx, systemActor, `deployment.${state}`, row.name, {

@@ -6,6 +6,7 @@ import { CHANGE_LOG, type ChangeLog, type Tx, WorkStore } from '@perch/platform/
 import type { NewRolloutEvent, RolloutRecord } from './rollout.entity.ts';
 import { RolloutStore } from './rollout.store.ts';
 import type { RolloutPlan, RolloutWorld } from './rollout-move.plan.ts';
+import { viewRollout } from './rollout-view.ts';
 
 /** Writes one plan wholly or not at all: the rollout, its events, and what the endpoint's traffic is to be. */
 @Injectable()
@@ -55,7 +56,7 @@ export class RolloutApply {
       stableVersion: rollout.stable.version,
       state: rollout.state,
       run: rollout.run,
-      weightPercent: rollout.share * 100,
+      weightPercent: viewRollout(rollout).weightPercent,
       reason: event.message,
     });
   }
