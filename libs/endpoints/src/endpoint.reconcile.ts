@@ -68,7 +68,7 @@ export class EndpointReconcile {
     if (!seen) return nothingToDo;
     const serves = seen.spec && !seen.spec.stopped;
     const known = serves ? await this.stores.deployments.ofEndpoint(manager, name) : [];
-    const refused = seen.refuses ? await this.stores.quarantine.refusals(manager, name) : [];
+    const refused = seen.refuses ? await this.stores.traffic.quarantine.refusals(manager, name) : [];
     const splits = serves ? await this.stores.splits.naming(manager, name) : [];
     const sight = serves ? await this.look(seen.spec!, known, refused, splits) : nothingWanted;
     return this.transactions.run(async (tx) => {
@@ -76,7 +76,7 @@ export class EndpointReconcile {
       if (row?.generation !== seen.generation) return { ...nothingToDo, again: row !== undefined };
       const said = isProgressive(row) ? await this.stores.traffic.lock(tx, name) : null;
       // Locked with the traffic: whoever refuses something says in the same transaction who has the traffic instead.
-      const still = said ? await this.stores.quarantine.refusals(tx, name) : refused;
+      const still = said ? await this.stores.traffic.quarantine.refusals(tx, name) : refused;
       if (digestsText(still) !== digestsText(refused)) return { ...nothingToDo, again: true };
       const { world, plan } = await this.plan(tx, { row, known, refused, said, splits }, sight);
       const leaving =

@@ -3,7 +3,6 @@ import { FleetStore } from '@perch/fleet';
 import { DeploymentStore } from './deployment.store.ts';
 import { EndpointStore } from './endpoint.store.ts';
 import { SplitStore } from './split/split.store.ts';
-import { QuarantineStore } from './traffic/quarantine.store.ts';
 import { TrafficStore } from './traffic/traffic.store.ts';
 
 /** The stores that endpoints are kept in, side by side. */
@@ -15,6 +14,5 @@ export class EndpointsStore {
     readonly fleet: FleetStore,
     readonly splits: SplitStore,
     readonly traffic: TrafficStore,
-    readonly quarantine: QuarantineStore,
   ) {}
 }

@@ -21,7 +21,7 @@ export class QuarantineService {
   /** Newest first. Throws `not_found` for an endpoint that never was. */
   async list(endpoint: string): Promise<QuarantineEntry[]> {
     const { manager } = this.transactions;
-    const entries = await this.stores.quarantine.list(manager, endpoint);
+    const entries = await this.stores.traffic.quarantine.list(manager, endpoint);
     if (entries.length === 0 && !(await this.stores.endpoints.get(manager, endpoint))) throw unknownEndpoint(endpoint);
     return entries;
   }
@@ -33,7 +33,8 @@ export class QuarantineService {
   async release(actor: Actor, endpoint: string, digest: string): Promise<QuarantineEntry> {
     const entry = this.pick(await this.list(endpoint), endpoint, digest);
     await this.transactions.run(async (tx) => {
-      if (!(await this.stores.quarantine.release(tx, endpoint, entry.digest))) throw notRefused(endpoint, digest);
+      if (!(await this.stores.traffic.quarantine.release(tx, endpoint, entry.digest)))
+        throw notRefused(endpoint, digest);
       const { version, reason } = entry;
       await this.changes.record(tx, actor, 'quarantine.release', endpoint, { digest: entry.digest, version, reason });
       await this.wake(tx, endpoint);

@@ -119,13 +119,15 @@ export const missingDigests = (
   return digestsOf(force).filter((digest) => !there.has(digest));
 };
 
-/** Who serves when nobody was told to: whoever has most of the traffic now, else the newest of the rule that can. */
+/** Who serves when nobody was told to: whoever has most of the traffic now, else the newest of the rule that can, else the newest. */
 function pickStable({ routed, known, rule, refused }: TrafficWorld<Deployable>): string | null {
-  const ready = known.filter(({ state, digest }) => state === 'ready' && !refused.has(digest));
-  const heaviest = [...routed].sort((a, b) => b.share - a.share);
-  const serving = heaviest.map(({ deployment }) => ready.find(({ id }) => id === deployment)).find((one) => one);
-  const newest = rule.map(({ digest }) => ready.find((one) => one.digest === digest)).find((one) => one);
-  return (serving ?? newest)?.digest ?? null;
+  const ready = known
+    .filter(({ state, digest }) => state === 'ready' && !refused.has(digest))
+    .sort((a, b) => b.version - a.version || (a.id < b.id ? -1 : 1));
+  const heaviest = [...routed].sort((a, b) => b.share - a.share).map(({ deployment }) => deployment);
+  const serving = heaviest.flatMap((id) => ready.find((one) => one.id === id) ?? []);
+  const wanted = rule.flatMap(({ digest }) => ready.find((one) => one.digest === digest) ?? []);
+  return [...serving, ...wanted, ...ready][0]?.digest ?? null;
 }
 
 /**

@@ -40,7 +40,7 @@ export class TrafficService {
     const row = await this.stores.endpoints.get(tx, endpoint);
     const deployments = await this.stores.deployments.ofEndpoint(tx, endpoint);
     const placements = await this.stores.fleet.placements.ofEndpoint(tx, endpoint);
-    const refusals = await this.stores.quarantine.refusals(tx, endpoint);
+    const refusals = await this.stores.traffic.quarantine.refusals(tx, endpoint);
     return {
       endpoint,
       exists: row?.spec != null,
@@ -81,7 +81,7 @@ export class TrafficService {
 
   /** From now on this digest is never deployed by itself. Twice is once. */
   async quarantine(tx: Tx, actor: Actor, entry: NewQuarantine): Promise<void> {
-    if (!(await this.stores.quarantine.insert(tx, entry))) return;
+    if (!(await this.stores.traffic.quarantine.insert(tx, entry))) return;
     const { endpoint, ...detail } = entry;
     await this.changes.record(tx, actor, 'quarantine.add', endpoint, detail);
     await this.workStore.enqueue(tx, work.endpoint, endpoint);
@@ -110,7 +110,7 @@ export class TrafficService {
         'not_found',
         `endpoint ${endpoint}: model ${model} has no version ${version} that is a draft or published`,
       );
-    const refused = (await this.stores.quarantine.refusals(manager, endpoint)).find(
+    const refused = (await this.stores.traffic.quarantine.refusals(manager, endpoint)).find(
       ({ digest }) => digest === wish.digest,
     );
     if (refused)

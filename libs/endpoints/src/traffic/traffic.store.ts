@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Tx } from '@perch/platform/database';
+import { QuarantineStore } from './quarantine.store.ts';
 import { noForce, noWish, type TrafficForce, type TrafficWish } from './traffic.plan.ts';
 
 export interface TrafficRow {
@@ -10,6 +11,8 @@ export interface TrafficRow {
 /** The only SQL for the traffic of progressive endpoints. The row is locked after the endpoint's, never before. */
 @Injectable()
 export class TrafficStore {
+  constructor(readonly quarantine: QuarantineStore) {}
+
   /** Locked until the transaction ends. Without a row: nobody has said anything yet. */
   async lock(tx: Tx, endpoint: string): Promise<TrafficRow> {
     const [row] = await tx.query('select wish, force from endpoint_traffic where endpoint = $1 for update', [endpoint]);
