@@ -44,9 +44,11 @@ describe('openapi.json', () => {
   });
 
   it('every changing route wants more than reading, and parses its body by a schema', () => {
+    // whoever may call an endpoint may say what became of its replies: it changes no wish
+    const byCallers = ['/api/v1/feedback'];
     const changing = controllers
       .flatMap(routesOf)
-      .filter((route) => route.path.startsWith('/api/v1/') && route.method !== 'get');
+      .filter(({ path, method }) => path.startsWith('/api/v1/') && method !== 'get' && !byCallers.includes(path));
     expect(changing.filter((route) => roles.indexOf(route.role!) < roles.indexOf('publisher'))).toEqual([]);
   });
 });
