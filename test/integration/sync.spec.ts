@@ -70,7 +70,7 @@ for (const { kind, open, missing, kills } of [
         {},
         { 'golden/four.json': JSON.stringify(ask([5, 10, 15, 20])) },
       );
-      const refused = { ...ask([1]), request: { inputs: [{ ...request.inputs[0]!, name: 'z' }] } };
+      const refused = { ...ask([1, 1, 1, 1]), request: { inputs: [{ ...request.inputs[0]!, name: 'z' }] } };
       const [odd, oddModel] = site.stand.model(scaleModel(7), 7, {}, { 'golden/odd.json': JSON.stringify(refused) });
       site.stand.publish({ ...before, [good]: model, [bad]: worse, [odd]: oddModel });
       await ready(good);
