@@ -103,19 +103,17 @@ function shift(
   return stepped(world, next, reason, cause, share < rollout.share ? 'traffic_grew' : 'step');
 }
 
-const stepped = (world: RolloutWorld, rollout: RolloutRecord, reason: string, cause: Cause, type = 'step') =>
-  goOn(
-    world,
-    { ...rollout, reason },
-    [
-      eventOf(
-        type,
-        `version ${rollout.candidate.version} gets ${percent(rollout.share)} from now on: ${reason}`,
-        cause,
-      ),
-    ],
-    soonest(rollout, world.now),
-  );
+function stepped(
+  world: RolloutWorld,
+  rollout: RolloutRecord,
+  reason: string,
+  cause: Cause,
+  type = 'step',
+): RolloutPlan {
+  const sentences = cause.decision?.reasons.join(' ') ?? reason;
+  const message = `version ${rollout.candidate.version} gets ${percent(rollout.share)} from now on: ${sentences}`;
+  return goOn(world, { ...rollout, reason }, [eventOf(type, message, cause)], soonest(rollout, world.now));
+}
 
 /** Nothing moves. It is `waiting` when evidence has been too little for a dwell and still is. */
 function stay(world: RolloutWorld, before: RolloutRecord, rollout: RolloutRecord, cause: Cause): RolloutPlan {
