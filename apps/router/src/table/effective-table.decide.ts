@@ -15,13 +15,16 @@ const deploymentsOf = (table: RoutingTable): Set<string> => {
   return ids;
 };
 
-/** The new route with the old targets it lacks; they keep no share unless the new one has no arm at all. */
+/**
+ * The new route with the old targets it lacks; they keep no share unless the new one has no arm at all: then all
+ * of the old split stays, a candidate's trial and its lease with it.
+ */
 function mergeRoute(before: Route | undefined, next: Route | undefined): Route {
   if (!before || !next) return (next ?? before)!;
   const missing = before.targets.filter((old) => !next.targets.some((one) => one.deployment === old.deployment));
   if (missing.length === 0) return next;
-  const arms = next.arms.some((arm) => arm.share > 0) ? next.arms : before.arms;
-  return { ...next, arms, targets: [...next.targets, ...missing] };
+  const { arms, sticky, rollout } = next.arms.some((arm) => arm.share > 0) ? next : before;
+  return { ...next, arms, sticky, rollout, targets: [...next.targets, ...missing] };
 }
 
 /** "I was told nothing" never means "I was told: nothing": see `holdsRemovals`. `trusted` is the last table that was not held. */
