@@ -54,6 +54,21 @@ function cutData(json: Buffer): { text: string; lists: CutList[] } | undefined {
   }
 }
 
+/** Replies of one model differ in their values alone: what stands around them is parsed once. */
+const known = new Map<string, readonly JsonOutput[]>();
+const mostKnown = 256;
+const longestKnown = 2_048;
+
+function readOutputs(text: string): readonly JsonOutput[] {
+  let outputs = known.get(text);
+  if (!outputs) {
+    outputs = (JSON.parse(text) as { outputs?: JsonOutput[] }).outputs ?? [];
+    if (known.size >= mostKnown) known.clear();
+    if (text.length <= longestKnown) known.set(text, outputs);
+  }
+  return outputs;
+}
+
 function countNested(data: unknown): CutList {
   if (!Array.isArray(data)) return { count: 1, broken: data === null };
   let count = 0;
@@ -66,11 +81,13 @@ function countNested(data: unknown): CutList {
   return { count, broken };
 }
 
-function parseJson(json: Buffer): { outputs: JsonOutput[]; listOf: (output: JsonOutput) => CutList | undefined } {
+function parseJson(json: Buffer): {
+  outputs: readonly JsonOutput[];
+  listOf: (output: JsonOutput) => CutList | undefined;
+} {
   const cut = cutData(json);
-  const { outputs = [] } = JSON.parse(cut ? cut.text : json.toString()) as { outputs?: JsonOutput[] };
   return {
-    outputs,
+    outputs: readOutputs(cut ? cut.text : json.toString()),
     listOf: ({ data }) => {
       if (data === undefined) return undefined;
       return cut ? cut.lists[data as number] : countNested(data);

@@ -21,9 +21,12 @@ export class RouterStats {
 
   countFailure(error: unknown, stats: ArmStats | undefined, call: Call, durationMs: number) {
     if (!stats) return this.countRefusal(error);
-    const code = errorCodeOf(error);
-    stats.count(code, durationMs);
-    if (code === 'internal')
-      this.logger.error('request failed', { error, requestId: call.requestId, endpoint: call.endpoint });
+    stats.count(errorCodeOf(error), durationMs);
+    this.logInternal(error, call);
+  }
+
+  /** A fault of ours or of a module's is logged, also where the client never hears of it. */
+  logInternal(error: unknown, { requestId, endpoint }: Call): void {
+    if (errorCodeOf(error) === 'internal') this.logger.error('request failed', { error, requestId, endpoint });
   }
 }

@@ -45,7 +45,7 @@ export class Serving {
     this.tables.onSwap(() => this.evidence.keepOnly(this.tables.current!.endpoints.values(), performance.now()));
     this.dispatch = new Dispatch(this.tables, this.lease);
     this.shadow = new Shadow(this.dispatch, this.evidence, this.trialStats);
-    this.trials = new TrialPath(this.dispatch, this.evidence, this.shadow, this.trialStats);
+    this.trials = new TrialPath(this.dispatch, this.evidence, this.shadow, this.trialStats, this.stats);
   }
 
   application(others: OtherPaths): RouterApplication {

@@ -7,6 +7,7 @@ import type { EvidenceBook } from './evidence-book.ts';
 import { FirstAttempt } from './first-attempt.ts';
 import type { JudgedReply } from './judged-reply.ts';
 import { RetryBudget } from './retry-budget.ts';
+import type { RouterStats } from './router-stats.ts';
 import type { Shadow, ShadowedPath } from './shadow.ts';
 import type { FallbackReason, TrialStats } from './trial-stats.ts';
 
@@ -24,14 +25,16 @@ export class TrialPath {
   private readonly evidence: EvidenceBook;
   private readonly shadow: Shadow;
   private readonly stats: TrialStats;
+  private readonly failures: RouterStats;
   /** By endpoint; those without a rollout are let go when the table changes. */
   private readonly budgets = new Map<string, RetryBudget>();
 
-  constructor(dispatch: Dispatch, evidence: EvidenceBook, shadow: Shadow, stats: TrialStats) {
+  constructor(dispatch: Dispatch, evidence: EvidenceBook, shadow: Shadow, stats: TrialStats, failures: RouterStats) {
     this.dispatch = dispatch;
     this.evidence = evidence;
     this.shadow = shadow;
     this.stats = stats;
+    this.failures = failures;
     dispatch.onSwap(() => this.forgetOver());
   }
 
@@ -48,6 +51,7 @@ export class TrialPath {
       const isArms = first.failed(error, now);
       const reason = errorCodeOf(error) === 'timeout' ? 'late' : 'failed';
       if (!isArms || !this.fallBack(call, first, reason)) throw error;
+      this.failures.logInternal(error, call);
       reply = await path.attempt(call);
     }
     first.answered(performance.now());
