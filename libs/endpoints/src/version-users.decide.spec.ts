@@ -1,3 +1,4 @@
+import { splitSpec } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
 import type { VersionFacts } from './resolve/version.plan.ts';
 import { decideUsers, type FollowingEndpoint, type HoldingDeployment } from './version-users.decide.ts';
@@ -28,4 +29,12 @@ describe('who uses a version', () => {
   ])('%s', (_what, endpoints, deployments, versions, numbers, expected) => {
     expect(decideUsers(endpoints, deployments, versions, numbers)).toEqual(expected);
   }); // biome-ignore format: rows
+
+  it('a split that names it, also of an endpoint that is stopped', () => {
+    const spec = splitSpec.parse({ name: 's', targets: ['e/1', 'other/2'], weights: [1, 1] });
+    const users = (numbers: number[] | null) => decideUsers([follows()], [], published(1, 2), numbers, [{ name: 's', spec }]); // biome-ignore format: one row reads better
+    expect(users([1])).toEqual(['split s (e/1)']);
+    expect(users([2])).toEqual(['endpoint e (version 2)']);
+    expect(users(null)).toEqual(['endpoint e (version 2)', 'split s (e/1)']);
+  });
 });

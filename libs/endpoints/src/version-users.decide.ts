@@ -1,5 +1,6 @@
 import type { EndpointSpec } from '@perch/contracts';
 import { selectVersions, type VersionFacts } from './resolve/version.plan.ts';
+import { type NamingSplit, namedVersions } from './split/split-member.plan.ts';
 
 /** An endpoint that follows a model. */
 export interface FollowingEndpoint {
@@ -17,13 +18,14 @@ const inOrder = (words: Iterable<string>): string[] => [...new Set(words)].sort(
 
 /**
  * Who holds versions of a model back, in words. `versions`: all there are of it; `numbers`: those that are to go, null
- * for the whole model. An endpoint that is stopped counts too: it is started again with what its spec says.
+ * for the whole model; `splits`: those that name versions of these endpoints. An endpoint that is stopped counts too: it is started again with what its spec says.
  */
 export function decideUsers(
   endpoints: readonly FollowingEndpoint[],
   deployments: readonly HoldingDeployment[],
   versions: readonly VersionFacts[],
   numbers: readonly number[] | null,
+  splits: readonly NamingSplit[] = [],
 ): string[] {
   const goes = (number: number) => numbers === null || numbers.includes(number);
   const held = deployments
@@ -37,5 +39,12 @@ export function decideUsers(
     if (wanted.length > 0) return wanted.map((version) => `endpoint ${name} (version ${version})`);
     return numbers === null ? [`endpoint ${name} (follows it)`] : [];
   });
-  return inOrder([...named, ...held]);
+  const shared = endpoints.flatMap((endpoint) =>
+    splits.flatMap((split) =>
+      namedVersions(endpoint, [split])
+        .filter(goes)
+        .map((version) => `split ${split.name} (${endpoint.name}/${version})`),
+    ),
+  );
+  return inOrder([...named, ...held, ...shared]);
 }

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EndpointSpec } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import type { VersionFacts } from './resolve/version.plan.ts';
+import type { NamingSplit } from './split/split-member.plan.ts';
 import { decideUsers, type HoldingDeployment } from './version-users.decide.ts';
 
 /** The number that a Triton model's name carries; see `tritonModelName`. */
@@ -34,7 +35,11 @@ export class VersionUsersService {
       [`${project}/${name}`],
     );
     const called = beside.map(({ endpoint, model }) => ({ endpoint, version: numberIn(model), called: true }));
-    return decideUsers(endpoints, [...own, ...called], versions, numbers);
+    const splits: NamingSplit[] = await tx.query(
+      'select name, spec from splits where spec is not null and members && $1',
+      [endpoints.map((endpoint) => endpoint.name)],
+    );
+    return decideUsers(endpoints, [...own, ...called], versions, numbers, splits);
   }
 
   /** Which of these hashes are files of something that is, or is to be, on a server. */

@@ -11,7 +11,10 @@ export interface NamingSplit {
  * Versions of an endpoint that splits name, newest first: they are loaded whatever its rule says. None of an endpoint with
  * one fixed version: that is all it has.
  */
-export function namedVersions({ name, model }: EndpointSpec, splits: readonly NamingSplit[]): number[] {
+export function namedVersions(
+  { name, model }: Pick<EndpointSpec, 'name' | 'model'>,
+  splits: readonly NamingSplit[],
+): number[] {
   if (model.version !== undefined) return [];
   const labels = splits.flatMap(({ spec }) => spec.targets ?? []).map(splitVersionLabel);
   const versions = labels.flatMap((label) => (label?.parent === name ? [label.version] : []));

@@ -1,6 +1,8 @@
 import type { DeploymentState, EndpointSpec, EndpointStatus, Route, WhyStep } from '@perch/contracts';
 import type { PlacementSight } from '@perch/fleet';
 import type { VersionFacts } from '../resolve/version.plan.ts';
+import { type NamingSplit, namedVersions } from '../split/split-member.plan.ts';
+import type { WhyTraffic } from './why-traffic.plan.ts';
 
 /** A router as far as it explains what is served. */
 export interface WhyRouter {
@@ -32,6 +34,8 @@ export interface WhyFacts {
   changedAt: string;
   changedBy: string;
   status: EndpointStatus;
+  /** Those that name it or versions of it; absent = none. Weights of one of its own name are in `spec` already. */
+  splits?: readonly NamingSplit[];
   /** Of its model, in whatever state; none: there is no such model. */
   versions: readonly VersionFacts[];
   /** Not retired ones, of all versions. */
@@ -42,6 +46,8 @@ export interface WhyFacts {
   published: { route: Route | null; since: number | null };
   lineage: string;
   routers: readonly WhyRouter[];
+  /** Of a progressive endpoint; absent: it is none. */
+  traffic?: WhyTraffic;
 }
 
 export const okStep = (step: WhyStep['step'], message: string, since: string | null = null): WhyStep => ({
@@ -51,3 +57,7 @@ export const okStep = (step: WhyStep['step'], message: string, since: string | n
   since,
   whatToDo: null,
 });
+
+/** The split that names this version, if one does. */
+export const splitNaming = ({ name, spec, splits = [] }: WhyFacts, version: number): NamingSplit | undefined =>
+  splits.find((split) => spec && namedVersions({ name, model: spec.model }, [split]).includes(version));

@@ -1,6 +1,6 @@
 import type { EndpointSpec, WhyStep } from '@perch/contracts';
 import { defaultMaxVersions, selectVersions, type VersionFacts } from '../resolve/version.plan.ts';
-import { okStep, type WhyFacts } from './why-facts.ts';
+import { okStep, splitNaming, type WhyFacts } from './why-facts.ts';
 
 const quoted = (tags: readonly string[]) => tags.join(', ');
 
@@ -30,7 +30,8 @@ function unfulfilled(model: EndpointSpec['model'], { number, state, tags }: Vers
 }
 
 /** Whether the endpoint's rule wants this version, and if not, because of what. */
-export function ruleStep({ spec, versions, name }: WhyFacts, version: number): WhyStep {
+export function ruleStep(facts: WhyFacts, version: number): WhyStep {
+  const { spec, versions, name } = facts;
   const { model } = spec!;
   const no = (message: string, whatToDo: string): WhyStep => ({
     step: 'rule',
@@ -47,6 +48,8 @@ export function ruleStep({ spec, versions, name }: WhyFacts, version: number): W
   const wanted = selectVersions(model, versions);
   if (wanted.includes(version))
     return okStep('rule', model.version === undefined ? 'the rule wants it' : 'the endpoint names it');
+  const split = splitNaming(facts, version);
+  if (split) return okStep('rule', `split ${split.name} names it, so it is served whatever the rule says`);
   const fault = unfulfilled(model, versions.find(({ number }) => number === version)!, name);
   if (fault) return no(fault.message, fault.whatToDo);
   const most = model.maxVersions ?? defaultMaxVersions;
