@@ -1,6 +1,6 @@
 import { EndpointReconcile, EndpointService } from '@perch/endpoints';
 import { collectRows } from '@perch/platform/database';
-import { promotionGarbage, RolloutReconcile, RolloutService } from '@perch/promotion';
+import { EvidenceService, promotionGarbage, RolloutReconcile, RolloutService } from '@perch/promotion';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operator, transactions } from '../support/fleet.ts';
 import { progressive, RolloutStand } from './rollout-stand.ts';
@@ -115,6 +115,26 @@ describe('publishing is all that a person does', () => {
     );
     const [last] = await service().list({ endpoint: 'text/d', limit: 1 });
     expect(last).toMatchObject({ reason: 'the endpoint was removed', weightPercent: 0 });
+  });
+
+  it('a shadow comes first where the policy wants one: copies of requests, and no traffic', async () => {
+    await stand.world.apply(progressive('text/s', 'nlp/s', { shadow: { sample: 1, pairs: 50 } }));
+    await stand.world.versions.put('nlp/s');
+    await stand.until('text/s', async () => stand.router.arms('text/s').join() === '1 1', 'served');
+    await stand.world.versions.put('nlp/s');
+    const route = () => stand.router.table!.endpoints['text/s']!;
+    await stand.until('text/s', async () => route().rollout !== undefined, 'in the shadow');
+    const { id, epoch, candidate, shadow } = route().rollout!;
+    expect(shadow).toMatchObject({ sample: 1 });
+    expect(route().arms.find(({ deployment }) => deployment === candidate)?.share ?? 0).toBe(0);
+    expect(route().targets.map(({ deployment }) => deployment)).toContain(candidate);
+    const pairs = { pairs: 60, agree: 60, compared: 60, discordant: {}, dropped: 0 };
+    const none = { ended: {}, closed: {} };
+    const said = { rollout: id, epoch, worker: 1, stable: none, candidate: none, pairs, fallbacks: 0, keyless: 0 };
+    await stand.world.get(EvidenceService).take(stand.router.id, 'b1', [said]);
+    await stand.untilRollouts('text/s', ['2 promoted']);
+    const [rollout] = await service().list({ endpoint: 'text/s', limit: 1 });
+    expect(rollout!.pairs).toMatchObject({ compared: 60, agree: 60 });
   });
 
   it('many control planes look at it at once, and nothing happens twice', async () => {
