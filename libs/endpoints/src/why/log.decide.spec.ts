@@ -32,7 +32,8 @@ describe('what happened, in words', () => {
     ['deployment.failed', { version: 2, reason: 'server s1: no memory' }, 'version 2 failed (server s1: no memory)'],
     ['deployment.draining', { version: 1 }, 'version 1 drains: routers let go of it'],
     ['deployment.retired', { version: 1 }, 'version 1 is unloaded'],
-    ['rollout.advance', { weight: 0.5 }, 'rollout.advance {"weight":0.5}'],
+    ['rollout.rolled_back', { version: 2, reason: 'version 2 erred' }, 'rollout rolled back: version 2 erred'],
+    ['something.else', { weight: 0.5 }, 'something.else {"weight":0.5}'],
   ])('%s', (action, detail, words) => {
     expect(changeWords(action, detail)).toBe(words);
   });

@@ -58,6 +58,8 @@ export function changeWords(action: string, detail: Record<string, unknown>): st
     case 'deployment.retired':
       return `version ${version} is unloaded`;
     default:
+      if (action.startsWith('rollout.'))
+        return `rollout ${action.slice('rollout.'.length).replaceAll('_', ' ')}: ${reason}`;
       return `${action} ${JSON.stringify(detail)}`;
   }
 }
