@@ -2,6 +2,7 @@ import { durationBuckets } from '@perch/platform';
 import type { CustomStats } from '../serving/custom-stats.ts';
 import type { DeploymentStore } from '../serving/deployment.store.ts';
 import type { Dispatch } from '../serving/dispatch.ts';
+import type { EvidenceBook } from '../serving/evidence-book.ts';
 import { type ArmStats, stages } from '../serving/request-stats.ts';
 import type { RouterStats } from '../serving/router-stats.ts';
 import type { ServingTables } from '../serving/serving-tables.ts';
@@ -13,6 +14,7 @@ export interface Observed {
   tables: ServingTables;
   deployments: DeploymentStore;
   dispatch: Dispatch;
+  evidence: EvidenceBook;
   stats: RouterStats;
   custom: CustomStats;
   shadow: Shadow;
@@ -85,6 +87,13 @@ const armsOf = ({ deployments }: Observed): ArmStats[] =>
 const inFlight = ({ tables }: Observed): number =>
   [...(tables.current?.deployments.values() ?? [])].reduce((sum, deployment) => sum + deployment.gauge.inFlight, 0);
 
+function lapsedCandidates({ tables, evidence }: Observed): number {
+  const now = performance.now();
+  let count = 0;
+  for (const route of tables.current?.endpoints.values() ?? []) if (evidence.isLapsed(route, now)) count += 1;
+  return count;
+}
+
 const figures: Figure[] = [
   {
     name: 'perch_router_requests_total',
@@ -143,6 +152,13 @@ const figures: Figure[] = [
     type: 'gauge',
     merge: 'min',
     read: ({ tables }) => tables.current?.revision ?? -1,
+  },
+  {
+    name: 'perch_router_candidates_lapsed',
+    help: 'Rollouts whose candidate gets nothing, since no report was taken for longer than the lease.',
+    type: 'gauge',
+    merge: 'max',
+    read: lapsedCandidates,
   },
   {
     name: 'perch_router_fallbacks_total',

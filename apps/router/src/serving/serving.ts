@@ -57,8 +57,8 @@ export class Serving {
   }
 
   snapshot(): MetricFamily[] {
-    const { tables, deployments, dispatch, stats, custom, shadow, trialStats } = this;
-    return observeRouter({ tables, deployments, dispatch, stats, custom, shadow, trialStats });
+    const { tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats } = this;
+    return observeRouter({ tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats });
   }
 
   async close(): Promise<void> {
