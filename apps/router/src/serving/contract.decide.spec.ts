@@ -1,4 +1,5 @@
 import type { TensorSpec } from '@perch/contracts';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Asked, contractFault, type SeenOutput } from './contract.decide.ts';
 
@@ -71,6 +72,23 @@ describe('a reply held against what its model declares', () => {
     const classes: SeenOutput = { name: 'y', datatype: 'BYTES', shape: [1, 2], bytes: texts('0.9:3', '0.1:7') };
     expect(contractFault([classes], declared, asked(true, true))).toBeUndefined();
     expect(contractFault([classes], declared, asked(true, false))).toBe('type');
+  });
+
+  it('finds a fault, or none, in whatever came, and never throws', () => {
+    const anything = fc.record({
+      name: fc.constantFrom('y', 'labels', 'z'),
+      datatype: fc.constantFrom('FP32', 'FP16', 'BF16', 'FP64', 'BYTES', 'INT64', 'BOOL', 'FP8', '', 'toString'),
+      shape: fc.oneof(fc.array(fc.integer({ min: -2, max: 9 }), { maxLength: 3 }), fc.constant(undefined)),
+      bytes: fc.option(fc.uint8Array({ maxLength: 40 }), { nil: undefined }),
+      values: fc.option(fc.record({ count: fc.nat(9), broken: fc.boolean() }), { nil: undefined }),
+    });
+    fc.assert(
+      fc.property(fc.array(anything, { maxLength: 3 }), fc.constantFrom(declared, both, []), (outputs, specs) => {
+        const fault = contractFault(outputs as SeenOutput[], specs, asked(false, false));
+        const right = outputs.length > 0 && outputs.every(({ shape }) => shape !== undefined);
+        if (!right) expect(fault).toBeDefined();
+      }),
+    );
   });
 
   it('does not miss an optional output', () => {

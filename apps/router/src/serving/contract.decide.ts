@@ -57,6 +57,7 @@ function valuesFault({ shape }: SeenOutput, values: { count: number; broken: boo
 
 function outputFault(output: SeenOutput, spec: TensorSpec | undefined, asked: Asked | undefined) {
   const { datatype, shape, bytes, values } = output;
+  if (!Array.isArray(shape)) return 'unreadable';
   if (spec && !(datatype === 'BYTES' && spec.datatype !== 'BYTES' && asked?.classes())) {
     if (datatype !== spec.datatype) return 'type';
     if (!fits(shape, spec.shape)) return 'shape';

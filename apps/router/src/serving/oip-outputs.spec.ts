@@ -89,6 +89,32 @@ describe('outputs of a reply in binary', () => {
   });
 });
 
+describe('a reply of whatever form', () => {
+  const member = fc.oneof(fc.string(), fc.integer(), fc.constant(null), fc.array(fc.integer(), { maxLength: 3 }));
+  const parameters = fc.oneof(member, fc.record({ binary_data_size: member }));
+  const output = fc.record(
+    { name: member, datatype: member, shape: member, parameters, data: member },
+    { requiredKeys: [] },
+  );
+  it('is read, or is not, and never throws', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(member, fc.array(fc.oneof(member, output), { maxLength: 3 })),
+        fc.nat(60),
+        (outputs, cut) => {
+          const body = Buffer.from(JSON.stringify({ outputs }));
+          const seen = [
+            seeOutputs(body, undefined),
+            seeOutputs(body, Math.min(cut, body.length)),
+            seeOutputs(body.subarray(cut), undefined),
+          ];
+          for (const one of seen) expect(one === undefined || Array.isArray(one)).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
 describe('what a request asked for', () => {
   const of = (text: string | Buffer[], headers: Record<string, string> = {}) => {
     const body = typeof text === 'string' ? [Buffer.from(text)] : text;

@@ -105,8 +105,10 @@ export function seeOutputs(body: Buffer, headerLength: number | undefined): Seen
     let at = headerLength ?? body.length;
     const seen = outputs.map((output): SeenOutput => {
       const { name, datatype, shape, parameters } = output;
+      if (typeof name !== 'string' || typeof datatype !== 'string') throw new Error('a tensor without name or type');
       const size = parameters?.binary_data_size;
       if (size !== undefined) {
+        if (!Number.isSafeInteger(size) || size < 0) throw new Error('a size that is no count of bytes');
         at += size;
         if (at > body.length) throw new Error('a tensor ends beyond the reply');
         return { name, datatype, shape, bytes: body.subarray(at - size, at) };
