@@ -1,5 +1,6 @@
 import { canonicalJson, type Route, type WhyStep } from '@perch/contracts';
-import { okStep, type WhyDeployment, type WhyFacts, type WhyRouter } from './why-facts.ts';
+import { okStep, splitNaming, type WhyDeployment, type WhyFacts, type WhyRouter } from './why-facts.ts';
+import { trialTrafficStep } from './why-traffic.plan.ts';
 
 /** From the ready deployment to its traffic: the table, each router that matters, the share. */
 export function routerSteps(facts: WhyFacts, deployment: WhyDeployment, version: number): WhyStep[] {
@@ -77,12 +78,18 @@ function routerFault(router: WhyRouter, since: number | null, lineage: string, d
   };
 }
 
-function trafficStep({ spec, published, name }: WhyFacts, { id }: WhyDeployment, version: number): WhyStep {
-  const share = published.route?.arms.find(({ deployment }) => deployment === id)?.share ?? 0;
+function trafficStep(facts: WhyFacts, deployment: WhyDeployment, version: number): WhyStep {
+  const { spec, published, name } = facts;
+  const { id } = deployment;
+  const share = published.route?.arms.find((arm) => arm.deployment === id)?.share ?? 0;
   if (share > 0) return okStep('traffic', `it gets ${Math.round(share * 10_000) / 100} % of the traffic`);
+  const split = splitNaming(facts, version);
+  if (split) return okStep('traffic', `split ${split.name} sends to it; under the name ${name} it has no share`);
   const { mode } = spec!.traffic;
   const versionOf = new Map(published.route?.targets.map((target) => [target.deployment, target.version]));
-  const others = (published.route?.arms ?? []).map(({ deployment }) => versionOf.get(deployment)).join(', ');
+  const others = (published.route?.arms ?? []).map((arm) => versionOf.get(arm.deployment)).join(', ');
+  const trial = trialTrafficStep(facts, deployment, others);
+  if (trial) return trial;
   return {
     step: 'traffic',
     state: 'failed',

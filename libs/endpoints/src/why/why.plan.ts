@@ -6,6 +6,7 @@ import { deploymentOf, deploymentStep, placementStep } from './why-deployment.pl
 import { okStep, type WhyFacts } from './why-facts.ts';
 import { routerSteps } from './why-route.plan.ts';
 import { ruleStep } from './why-rule.plan.ts';
+import { trialRuleStep } from './why-traffic.plan.ts';
 
 /** The version that a person means who names none: the fixed one, else the newest that is not archived. */
 export function askedVersion(facts: Pick<WhyFacts, 'spec' | 'versions'>): number | null {
@@ -34,8 +35,8 @@ function chainOf(facts: WhyFacts, version: number | null): WhyStep[] {
   if (broken() || version === null) return chain;
   chain.push(versionStep(facts, version));
   if (broken() || chain.at(-1)!.state === 'waiting') return chain;
-  const rule = ruleStep(facts, version);
   const deployment = deploymentOf(facts, version);
+  const rule = trialRuleStep(facts, version, deployment) ?? ruleStep(facts, version);
   const spare = rule.state === 'failed' && shareOf(facts.published.route, version) > 0;
   chain.push(spare ? { ...rule, message: `${rule.message}; it serves on until one that is wanted is ready` } : rule);
   if (broken() && !spare) return chain;

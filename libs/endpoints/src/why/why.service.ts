@@ -55,7 +55,7 @@ export class WhyService {
 
   private async traffic(tx: Tx, name: string, rows: readonly DeploymentRow[]): Promise<WhyTraffic> {
     const said = (await this.stores.traffic.ofEndpoints(tx, [name])).get(name);
-    const refused = await this.stores.quarantine.refusals(tx, name);
+    const refused = await this.stores.traffic.quarantine.refusals(tx, name);
     return { force: said?.force ?? noForce, refused, digests: new Map(rows.map(({ id, digest }) => [id, digest])) };
   }
 }
