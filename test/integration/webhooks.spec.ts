@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CreatedWebhook, Webhook, WebhookPayload } from '@perch/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startTestControlPlane, type TestControlPlane } from '../support/control-plane.ts';
+import { Admin } from '../support/admin.ts';
+import { adminKey, startTestControlPlane, type TestControlPlane } from '../support/control-plane.ts';
+import { scaleModel } from '../support/onnx.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
 interface Received {
@@ -146,14 +148,33 @@ describe('what a webhook is told', () => {
     expect(metrics).toContain('perch_webhook_deliveries_total{outcome="give_up"} 1');
   });
 
-  it('hundreds come in order, each once', async () => {
+  it('hundreds come in order, each once, however many control planes there are', async () => {
     await add({ events: ['deployment.ready'] });
-    await plane.database.query(
-      `insert into outbox (type, subject, data) select 'deployment.ready', 'e' || n, '{}' from generate_series(1, 250) n`,
-    );
-    await expect.poll(() => received.length, { timeout: 20_000 }).toBe(250);
-    expect(received.map(({ payload }) => payload.subject)).toEqual(Array.from({ length: 250 }, (_, n) => `e${n + 1}`));
-    await settled();
+    const second = await startTestControlPlane({ database, storeFolder });
+    try {
+      await database.query(
+        `insert into outbox (type, subject, data) select 'deployment.ready', 'e' || n, '{}' from generate_series(1, 250) n`,
+      );
+      await expect.poll(() => received.length, { timeout: 20_000 }).toBe(250);
+      const subjects = received.map(({ payload }) => payload.subject);
+      expect(subjects).toEqual(Array.from({ length: 250 }, (_, n) => `e${n + 1}`));
+      await settled();
+    } finally {
+      await second.close();
+    }
+  });
+
+  it('what people do to versions is among it', async () => {
+    await add();
+    const admin = new Admin({ controlPlane: plane, router: plane, adminKey, logs: async () => '' });
+    await admin.upload('nlp/told', { 'model.onnx': scaleModel(1) });
+    await admin.must('POST', '/models/nlp/told/versions/1/tags', { add: ['prod'] });
+    await expect
+      .poll(() => received.map(({ payload: { type, subject } }) => [type, subject]), { timeout: 10_000 })
+      .toEqual([
+        ['version.published', 'nlp/told/1'],
+        ['version.tagged', 'nlp/told/1'],
+      ]);
   });
 });
 
@@ -169,6 +190,33 @@ describe('a control plane that goes away between sending and noting it', () => {
     await expect.poll(() => received.length, { timeout: 15_000 }).toBe(2);
     expect(received[0]!.body).toBe(received[1]!.body);
     await settled();
+  });
+
+  it('the same where it was taken, and the database was gone before that was noted', async () => {
+    await add();
+    // Whoever notes it has to wait for this row, and loses its connection meanwhile.
+    const holding = database.query(
+      `with held as materialized (select 1 from webhooks where name = 'ops' for update) select pg_sleep(30) from held`,
+    );
+    holding.catch(() => undefined);
+    const asleep = `select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`;
+    await expect.poll(() => database.query(asleep), { interval: 20 }).toHaveLength(1);
+    await emit('rollout.promoted', 'y');
+    await expect
+      .poll(
+        () =>
+          database.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and query ilike '%update webhooks set done_to%' and wait_event_type = 'Lock'`,
+          ),
+        { timeout: 10_000, interval: 20 },
+      )
+      .toHaveLength(1);
+    await database.query(asleep.replace('select 1', 'select pg_cancel_backend(pid)'));
+    await expect(holding).rejects.toThrow('canceling statement');
+    await settled();
+    expect(received.map(({ payload }) => payload.subject)).toEqual(['y', 'y']);
+    expect(received[0]!.body).toBe(received[1]!.body);
   });
 });
 
