@@ -71,6 +71,17 @@ export const metricInput = z.object({
 });
 export type MetricInput = z.infer<typeof metricInput>;
 
+const judgedReplies = z.object({ n: z.number(), x: z.number() });
+/** How much comes back on a delayed flag in the current epoch: of n replies (users) old enough to be judged, x with feedback of any kind. */
+export const feedbackReading = z.object({
+  flag: z.string(),
+  stable: judgedReplies,
+  candidate: judgedReplies,
+  /** One arm provably gets more of it: what comes back says nothing fair about the arms, and nothing advances. */
+  differs: z.boolean(),
+});
+export type FeedbackReading = z.infer<typeof feedbackReading>;
+
 /** All that a decision looked at: from it alone the decision can be computed again. */
 export const decisionInput = z.object({
   policy: rolloutPolicy,
@@ -92,6 +103,8 @@ export const decisionInput = z.object({
   pairs: pairEvidence.nullable(),
   /** Reasons that forbid to advance or to promote, whatever the bounds say: a provider that fails, feedback that one arm gets more of. Absent: none. */
   holds: z.array(z.string()).optional(),
+  /** Absent: no flag waits for feedback. */
+  feedback: z.array(feedbackReading).optional(),
 });
 export type DecisionInput = z.infer<typeof decisionInput>;
 

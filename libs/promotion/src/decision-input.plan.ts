@@ -34,5 +34,6 @@ export function inputOf(rollout: RolloutRecord, evidence: RolloutEvidence, now: 
     })),
     pairs: evidence.pairs,
     ...(evidence.holds.length > 0 ? { holds: evidence.holds } : {}),
+    ...(evidence.feedback.length > 0 ? { feedback: evidence.feedback } : {}),
   };
 }

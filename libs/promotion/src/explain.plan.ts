@@ -1,4 +1,11 @@
-import { canonicalJson, type Decision, type DecisionInput, isOver, type Rollout } from '@perch/contracts';
+import {
+  canonicalJson,
+  type Decision,
+  type DecisionInput,
+  type FeedbackReading,
+  isOver,
+  type Rollout,
+} from '@perch/contracts';
 import { figure, gapSentence, percent, tallySentence } from './statistics/words.ts';
 
 /** Whether both decide the same, as they would be stored. */
@@ -18,6 +25,10 @@ function headline({ candidate, stable, state, run, heldBy, weightPercent, reason
   return `${who} ${is}, beside stable version ${stable.version}: ${reason}`;
 }
 
+const shareOf = ({ n, x }: { n: number; x: number }) => (n === 0 ? 'none yet' : `${percent(x / n)} of ${n}`);
+const feedbackSentence = ({ flag, stable, candidate }: FeedbackReading) =>
+  `Feedback on ${flag} came back for ${shareOf(candidate)} on the candidate and ${shareOf(stable)} on stable.`;
+
 /** Why a decision is as it is, for a person: what was decided, what was counted, and what each rule made of it. */
 export function explainDecision(rollout: Rollout, decision: Decision | null, input: DecisionInput | null): string[] {
   if (!decision || !input)
@@ -29,6 +40,7 @@ export function explainDecision(rollout: Rollout, decision: Decision | null, inp
     `The candidate had ${percent(input.share)} of the traffic; counted are ${unit}.`,
     ...decision.readings.flatMap((reading) => [tallySentence(reading), gapSentence(reading)]),
     `Evidence against the candidate is ${figure(decision.e)}; at ${figure(decision.threshold)} it goes back.`,
+    ...(input.feedback ?? []).map(feedbackSentence),
     ...(input.holds ?? []).map((hold) => `Held back by: ${hold}`),
   ];
 }

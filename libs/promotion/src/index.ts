@@ -1,6 +1,6 @@
 export { BaselineService } from './evidence/baseline.service.ts';
 export type {
-  ArmTally, BaselineWish, EvidenceScope, FeedbackReading, MeasuredBaseline, MetricCounts, RolloutEvidence, Tally,
+  ArmTally, BaselineWish, EvidenceScope, MeasuredBaseline, MetricCounts, RolloutEvidence, Tally,
 } from './evidence/evidence.entity.ts'; // biome-ignore format: one list
 export { EvidenceService } from './evidence/evidence.service.ts';
 export { FeedbackService } from './evidence/feedback.service.ts';

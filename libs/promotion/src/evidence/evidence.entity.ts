@@ -1,4 +1,4 @@
-import type { MetricInput, PairEvidence } from '@perch/contracts';
+import type { FeedbackReading, MetricInput, PairEvidence } from '@perch/contracts';
 import type { Baseline, RolloutRecord } from '../rollout.entity.ts';
 
 /** What `EvidenceService.read` wants to know of a rollout; a `RolloutRecord` has it all. Counts of epochs that are not named do not count. */
@@ -18,15 +18,6 @@ export interface ArmTally {
 export interface MetricCounts extends Omit<MetricInput, 'r0' | 'margin'> {
   /** Closed cohorts of all epochs: what the bake compares with. */
   whole: ArmTally;
-}
-
-export interface FeedbackReading {
-  flag: string;
-  /** n replies old enough to be judged, x of them with feedback of any kind. */
-  stable: Tally;
-  candidate: Tally;
-  /** One arm provably gets feedback more often: what comes back says nothing fair about the arms. */
-  differs: boolean;
 }
 
 /** All that routers, feedback and providers said of one rollout, merged. */

@@ -1,9 +1,9 @@
-import { bucketCount } from '@perch/contracts';
+import { bucketCount, type FeedbackReading } from '@perch/contracts';
 import type { Epoch } from '../rollout.entity.ts';
 import { type BucketSet, emptyBuckets, joinBuckets } from '../statistics/buckets.decide.ts';
 import { promotionBounds } from '../statistics/promotion-bounds.decide.ts';
 import { sideOf, sizeOf } from './bucket-set.decide.ts';
-import type { ArmTally, FeedbackReading, Tally } from './evidence.entity.ts';
+import type { ArmTally, Tally } from './evidence.entity.ts';
 import { bucketReading, candidateBuckets, type SetLookup } from './merge.plan.ts';
 import type { OtherMetric } from './read.plan.ts';
 

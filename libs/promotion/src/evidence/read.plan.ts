@@ -1,6 +1,7 @@
+import type { FeedbackReading } from '@perch/contracts';
 import { type BucketSet, joinBuckets } from '../statistics/buckets.decide.ts';
 import { sizeOf } from './bucket-set.decide.ts';
-import type { EvidenceScope, FeedbackReading, MetricCounts, RolloutEvidence } from './evidence.entity.ts';
+import type { EvidenceScope, MetricCounts, RolloutEvidence } from './evidence.entity.ts';
 import {
   bucketReading,
   type CountedRow,
