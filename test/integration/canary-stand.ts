@@ -36,6 +36,8 @@ export interface Fields {
   route?: Partial<Route>;
   /** A third version that is kept beside the two. */
   kept?: boolean;
+  /** Of the candidate: `b` is its own, `a` is stable's. */
+  servers?: string[];
 }
 
 /** One endpoint with a rollout, so that budgets, ejections and evidence are a test's own. */
@@ -56,7 +58,13 @@ export class Trial {
     return this.at.candidate.countOf(`${this.name}-c`);
   }
 
-  serve = (headers = {}): Promise<Answer> => this.at.router.post(`/serve/${this.name}`, { x: [[1, 2, 3, 4]] }, headers);
+  serve = (headers = {}, signal?: AbortSignal): Promise<Answer> =>
+    this.at.router.send(`/serve/${this.name}`, {
+      method: 'POST',
+      body: '{"x":[[1,2,3,4]]}',
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(signal ? { signal } : {}),
+    });
   infer = (headers = {}): Promise<Answer> =>
     this.at.router.post(
       `/v2/models/${this.name}/infer`,
@@ -123,14 +131,17 @@ export class CanaryStand {
   }
 
   /** Served from now on, beside those before it; `act` is what the candidate does. */
-  async trial({ share = 0.999, rollout, route: more, kept }: Fields, act: Act = right): Promise<Trial> {
+  async trial(
+    { share = 0.999, rollout, route: more, kept, servers: held = ['b'] }: Fields,
+    act: Act = right,
+  ): Promise<Trial> {
     const name = `e${Object.keys(this.endpoints).length + 1}`;
     const trial = new Trial(this, name);
     const tensor = (one: string) => [{ name: one, datatype: 'FP32' as const, shape: [-1, -1] }];
     const tensors = { inputs: tensor('x'), outputs: [{ name: 'y', datatype: 'FP32' as const, shape: [-1, 4] }] };
     const targets = [
       target({ deployment: `${name}-s`, version: 1, tritonModel: `${name}-s`, servers: ['a'], ...tensors }),
-      target({ deployment: `${name}-c`, version: 2, tritonModel: `${name}-c`, servers: ['b'], ...tensors }),
+      target({ deployment: `${name}-c`, version: 2, tritonModel: `${name}-c`, servers: held, ...tensors }),
     ];
     if (kept)
       targets.push(

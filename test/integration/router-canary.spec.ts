@@ -108,6 +108,35 @@ describe.concurrent('a candidate on trial', () => {
     expect(new Set((await trial.many(10, () => trial.serve())).map(armOf))).toEqual(new Set(['200 2 candidate']));
   });
 
+  it('is judged by its first try alone: what another of its servers answers changes nothing', async () => {
+    const trial = await at.trial({ servers: ['a', 'b'] }, cut);
+    at.stable.actFor.set(`${trial.name}-c`, right);
+    const counts = tally(await trial.many(40, () => trial.serve()));
+    expect(counts['200 1 stable; fallback']).toBe(0);
+    const { told, of } = await trial.judged(40);
+    expect([of('candidate', 'error'), told.fallbacks]).toEqual([[counts['200 2 candidate'], trial.asked], 0]);
+    expect(trial.asked).toBeGreaterThan(0);
+  });
+
+  it('is judged by nobody where the client left before, and stable is not asked', async () => {
+    const open: ServerResponse[] = [];
+    const trial = await at.trial({}, (_request, response) => void open.push(response));
+    while (open.length === 0) {
+      const leaving = new AbortController();
+      const gone = trial.serve({}, leaving.signal).catch(() => undefined);
+      await Promise.race([gone, until(() => open.length > 0, () => 'a hanging request')]); // biome-ignore format: one row
+      leaving.abort();
+      await gone;
+    }
+    await until(() => open[0]!.destroyed, () => 'the end of the candidate’s connection'); // biome-ignore format: one row
+    const onStable = at.stable.countOf(`${trial.name}-s`);
+    trial.answers(right);
+    const answers = await trial.many(5, () => trial.infer());
+    const { told, of } = await trial.judged(onStable + 5);
+    expect(of('stable', 'error')[0]! + of('candidate', 'error')[0]!).toBe(onStable + answers.length);
+    expect([of('candidate', 'error')[1], told.fallbacks]).toEqual([0, 0]);
+  });
+
   it('is not answered for where the client is at fault', async () => {
     const trial = await at.trial({}, fails(400, "unexpected shape for input 'x' for model 'm'"));
     const answers = await trial.many(10, () => trial.infer());
