@@ -43,7 +43,7 @@ export class RetireReconcile {
   }
 
   private async freeOf(tx: Tx, endpoint: string, leaving: Leaving): Promise<Leaving> {
-    const { deployments, fleet, endpoints } = this.stores;
+    const { deployments, fleet, endpoints, splits } = this.stores;
     const { lineage } = await Installation.read(tx);
     const routers = (await fleet.routers.list(tx)).map(({ name, report, quiet_ms }) => ({
       name,
@@ -54,7 +54,9 @@ export class RetireReconcile {
       tx,
       leaving.map(({ deployment }) => deployment),
     );
-    const timeoutMs = (await endpoints.get(tx, endpoint))?.spec?.limits.timeoutMs ?? 0;
+    const own = (await endpoints.get(tx, endpoint))?.spec?.limits.timeoutMs ?? 0;
+    // A request by the name of a split may take as long as the slowest of its members allows.
+    const timeoutMs = leaving.length === 0 ? own : Math.max(own, await splits.longestTimeoutMs(tx, endpoint));
     return leaving.filter((wish) => {
       const { server, ...whole } = wish;
       const what = states.get(wish.deployment) === 'draining' ? whole : { ...whole, server };

@@ -2,6 +2,8 @@
 export interface NamedEndpoint {
   name: string;
   onlyVersion: number | null;
+  /** What people call it; `endpoint` when left out. */
+  kind?: string;
 }
 
 const versionLabel = /^[1-9][0-9]{0,9}$/;
@@ -25,12 +27,13 @@ const canServe = (endpoint: NamedEndpoint, version: number) =>
  */
 export function nameConflict(wanted: NamedEndpoint, others: readonly NamedEndpoint[]): string | undefined {
   const own = splitVersionLabel(wanted.name);
+  const called = ({ kind = 'endpoint', name }: NamedEndpoint) => `${kind} ${name}`;
   for (const other of others) {
     if (own && other.name === own.parent && canServe(other, own.version))
-      return `endpoint ${wanted.name} would hide version ${own.version} of endpoint ${other.name}; choose another name`;
+      return `${called(wanted)} would hide version ${own.version} of ${called(other)}; choose another name`;
     const label = splitVersionLabel(other.name);
     if (label && label.parent === wanted.name && canServe(wanted, label.version))
-      return `endpoint ${other.name} hides version ${label.version} of endpoint ${wanted.name}; choose another name`;
+      return `${called(other)} hides version ${label.version} of ${called(wanted)}; choose another name`;
   }
   return undefined;
 }

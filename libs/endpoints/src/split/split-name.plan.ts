@@ -17,11 +17,9 @@ export function splitNameConflict(
   splits: readonly NamingSplit[],
 ): string | undefined {
   if (endpoints.some(({ name }) => name === spec.name)) return undefined;
-  const wanted = { name: spec.name, onlyVersion: null };
-  const below = endpoints.filter(({ name }) => !isMember(name, spec));
-  const others = splits.filter(({ name }) => name !== spec.name);
-  const conflict = nameConflict(wanted, [...below, ...others.map(({ name }) => ({ name, onlyVersion: null }))]);
-  return conflict?.replace(`endpoint ${spec.name}`, `split ${spec.name}`);
+  const others = splits.filter(({ name }) => name !== spec.name).map(asNamed);
+  const beside = endpoints.filter(({ name }) => !isMember(name, spec)).map((one) => ({ ...one, kind: 'endpoint' }));
+  return nameConflict(asNamed({ name: spec.name, spec }), [...beside, ...others]);
 }
 
 /** The same seen from an endpoint that is added or changed. `before`: null, it is new. */
@@ -35,13 +33,11 @@ export function splitsInTheWay(
   if (same && traffic.mode === 'progressive')
     return `split ${name} sets the weights of endpoint ${name}, and mode progressive leaves them to rollouts; remove the split first`;
   const others = splits.filter((split) => split.name !== name && !isMember(name, split.spec));
-  const conflict = nameConflict(
-    { name, onlyVersion: model.version ?? null },
-    others.map((split) => ({ name: split.name, onlyVersion: null })),
-  );
-  const other = others.find((split) => conflict?.includes(`endpoint ${split.name}`) && split.name !== name);
-  return other ? conflict!.replace(`endpoint ${other.name}`, `split ${other.name}`) : conflict;
+  return nameConflict({ name, onlyVersion: model.version ?? null }, others.map(asNamed));
 }
+
+/** A split may come to serve any version. */
+const asNamed = ({ name }: NamingSplit): NamedEndpoint => ({ name, onlyVersion: null, kind: 'split' });
 
 /** Who names an endpoint, in words: `split text/ab (text/a/7)`. */
 export function usersText(endpoint: string, splits: readonly NamingSplit[]): string {

@@ -56,7 +56,7 @@ async function nextRoutes(
 ): Promise<Map<string, Route>> {
   const members = alone.flatMap(({ spec }) => spec?.targets?.flatMap(namesIn) ?? []);
   const prefixes = alone.flatMap(({ spec }) => (spec?.targetPrefix ? [barePrefix(spec.targetPrefix)] : []));
-  const routes = await splits.publishedRoutes(tx, routingTableDocument, members, prefixes);
+  const routes = await splits.publishedRoutes(tx, members, prefixes);
   for (const { endpoint, route } of endpoints) {
     if (route === null) routes.delete(endpoint);
     else if (routeFault(route, servers) === undefined) routes.set(endpoint, route);

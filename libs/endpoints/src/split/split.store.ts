@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Route, SplitSpec } from '@perch/contracts';
+import { routingTableDocument } from '@perch/fleet';
 import type { Tx } from '@perch/platform/database';
 import type { NamingSplit } from './split-member.plan.ts';
 import type { SplitStanding } from './split-view.plan.ts';
@@ -104,6 +105,17 @@ export class SplitStore {
     return new Set(rows.map(({ name }) => name));
   }
 
+  /** How long a request may take under the name of a split that sends to this endpoint; 0: there is none. */
+  async longestTimeoutMs(tx: Tx, endpoint: string): Promise<number> {
+    const [row] = await tx.query(
+      `select coalesce(max((d.value ->> 'timeoutMs')::integer), 0) as longest from splits s
+       join document_entries d on d.document_id = $2 and d.section = 'endpoints' and d.key = s.name and d.digest is not null
+       where s.spec is not null and (s.members @> array[$1::text] or ${below('s.prefix', '$1::text')})`,
+      [endpoint, routingTableDocument],
+    );
+    return row.longest;
+  }
+
   /** How deployments of these endpoints stand, those that are not retired, newest first. */
   async standings(tx: Tx, endpoints: readonly string[]): Promise<SplitStanding[]> {
     return tx.query(
@@ -158,18 +170,13 @@ export class SplitStore {
   }
 
   /** Routes of endpoints as the table in force holds them; not those of splits. */
-  async publishedRoutes(
-    tx: Tx,
-    document: string,
-    members: readonly string[],
-    prefixes: readonly string[],
-  ): Promise<Map<string, Route>> {
+  async publishedRoutes(tx: Tx, members: readonly string[], prefixes: readonly string[]): Promise<Map<string, Route>> {
     const rows: { key: string; value: Route }[] = await tx.query(
       `select d.key, d.value from document_entries d
        where d.document_id = $1 and d.section = 'endpoints' and d.digest is not null
          and (d.key = any($2) or exists (select 1 from unnest($3::text[]) p where ${below('p', 'd.key')}))
          and not exists (${splitOfName('d.key')})`,
-      [document, members, prefixes],
+      [routingTableDocument, members, prefixes],
     );
     return new Map(rows.map(({ key, value }) => [key, value]));
   }
