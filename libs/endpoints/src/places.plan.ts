@@ -42,6 +42,9 @@ export interface Places {
   short: ReadonlyMap<string, string>;
 }
 
+/** Stable one, candidate and one more: so many deployments of a progressive endpoint may be loaded at once. */
+const besideEachOther = 3;
+
 /** `deployments`: those that are to be served; `draining`: those that are to go. */
 export function planPlaces(
   world: PlacesWorld,
@@ -50,10 +53,11 @@ export function planPlaces(
 ): Places {
   const { replicas, minReplicas = 1 } = world.spec?.fleet ?? { replicas: 0 };
   const { held, own } = sortDeployments(deployments);
+  const spare = world.spec?.traffic.mode === 'progressive' ? Math.max(0, besideEachOther - own.length) : 0;
   const there = planHeldPlaces({ ...world, holdings: world.holdings ?? [] }, held);
   const plan = planPlacement(
     own.flatMap(({ id, body }) =>
-      body ? [{ id, endpoint: world.name, replicas, minReplicas, variants: body.variants }] : [],
+      body ? [{ id, endpoint: world.name, replicas, minReplicas, variants: body.variants, spare }] : [],
     ),
     world.servers,
     world.placements.map(toCurrent),

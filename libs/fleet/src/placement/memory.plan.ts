@@ -78,6 +78,15 @@ export function roomOf({ facts, usage, placed }: PlannedServer): Room {
   };
 }
 
+/** Whether a server has room for a variant and for `spare` more of its size; where nobody knows, there is. */
+export function hasRoomFor(variant: ModelVariant, spare: number, server: PlannedServer, facts: ModelFacts): boolean {
+  const one = addedMemory(variant, server, { ...facts, held: new Set() });
+  const now = addedMemory(variant, server, facts);
+  const room = roomOf(server);
+  const fits = (kind: 'ramBytes' | 'gpuBytes') => room[kind] === null || now[kind] + spare * one[kind] <= room[kind];
+  return fits('ramBytes') && fits('gpuBytes');
+}
+
 /** How full a server is by what is placed on it, from 0 to 1 and beyond; null: nobody knows how much there is. */
 export function fillOf({ facts, placed }: PlannedServer): number | null {
   const gpuTotal = sum((facts?.gpus ?? []).map(({ totalBytes }) => totalBytes));

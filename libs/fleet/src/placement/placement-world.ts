@@ -35,6 +35,8 @@ export interface PlannedDeployment {
   minReplicas: number;
   /** In the order of preference; each server gets the first one that it can run. */
   variants: readonly ModelVariant[];
+  /** So many more of its size are likely to come beside it: servers with room for them are preferred. Absent = none. */
+  spare?: number;
 }
 
 export interface CurrentPlacement {

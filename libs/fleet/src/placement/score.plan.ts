@@ -1,4 +1,4 @@
-import { addedMemory, fillOf } from './memory.plan.ts';
+import { addedMemory, fillOf, hasRoomFor } from './memory.plan.ts';
 import type { ModelFacts, PlannedDeployment, PlannedServer } from './placement-world.ts';
 import type { ModelVariant } from './variant.ts';
 
@@ -23,8 +23,8 @@ export const hostOf = ({ facts, id }: PlannedServer): string => facts?.host ?? `
 const fillStep = 0.1;
 
 /**
- * Best first: where it is loaded anyway; the variant that is liked best; where most of what it needs lies already; the
- * host with the fewest replicas of it; the emptier server by memory, then by models; then by id.
+ * Best first: where it is loaded anyway; the variant that is liked best; where most of what it needs lies already; where
+ * there is room for what is likely to come beside it; the host with the fewest replicas of it; the emptier server by memory, then by models; then by id.
  */
 export function byScore(deployment: PlannedDeployment, facts: ModelFacts, near: Neighbourhood) {
   const scoreOf = ({ server, variant }: Candidate): number[] => {
@@ -35,6 +35,7 @@ export function byScore(deployment: PlannedDeployment, facts: ModelFacts, near: 
       1 - held(variant.tritonModel),
       deployment.variants.indexOf(variant),
       -needsHeld,
+      deployment.spare && !hasRoomFor(variant, deployment.spare, server, facts) ? 1 : 0,
       near.onHost.get(hostOf(server)) ?? 0,
       Math.floor(fillAfter(server, variant, facts) / fillStep),
       server.models,
