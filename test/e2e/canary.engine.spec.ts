@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Explanation, Rollout, RolloutEvent, RolloutPolicyInput } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Admin } from '../support/admin.ts';
@@ -21,10 +23,19 @@ const policy: RolloutPolicyInput = {
 
 describe('a canary on the embedded engine', () => {
   let stack: Stack;
+  /** Types of events, as a webhook was told of them. */
+  const told: string[] = [];
+  const receiver = createServer((request, response) => {
+    told.push(String(request.headers['x-perch-event']));
+    request.resume().on('end', () => response.writeHead(204).end());
+  });
   beforeAll(async () => {
     stack = await Stack.start();
   });
-  afterAll(() => stack?.stop());
+  afterAll(async () => {
+    receiver.close();
+    await stack?.stop();
+  });
 
   it('is promoted by publishing alone, while not a request is lost, and can be explained and taken back', async () => {
     const admin = new Admin(stack);
@@ -37,6 +48,9 @@ describe('a canary on the embedded engine', () => {
     const load = new ConstantLoad(url, headers, JSON.stringify(input), 100).start();
     const path = `/rollouts?endpoint=${encodeURIComponent(endpoint)}`;
     const newest = async () => (await admin.must<{ items: Rollout[] }>('GET', path)).items[0];
+    await new Promise<void>((done) => receiver.listen(0, '127.0.0.1', done));
+    const hook = { name: 'e2e', url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/` };
+    await admin.must('POST', '/webhooks', hook);
     try {
       await admin.upload(endpoint, { 'model.onnx': scaleModel(2) });
       await expect
@@ -60,5 +74,9 @@ describe('a canary on the embedded engine', () => {
     await admin.must('POST', `/rollouts/${id}/rollback`, { reason: 'customers complain' });
     await admin.untilServed(endpoint, 1, input);
     expect((await newest())!.state).toBe('rolled_back');
+    await expect.poll(() => told.at(-1), { timeout: 10_000 }).toBe('rollout.rolled_back');
+    const once = told.filter((type) => !['rollout.step', 'rollout.waiting'].includes(type));
+    expect(once.slice(0, 3).sort()).toEqual(['deployment.ready', 'rollout.started', 'version.published']);
+    expect(once.slice(3)).toContain('rollout.promoted');
   }, 90_000);
 });
