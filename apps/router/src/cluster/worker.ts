@@ -61,6 +61,8 @@ export class RouterWorker {
       this.tellServed();
     }, stateEveryMs);
     tell({ kind: 'listening', address });
+    // told to end while it started, when nobody listened for that yet
+    if (this.stopping) setImmediate(() => process.kill(process.pid, 'SIGTERM'));
     return app;
   }
 
