@@ -35,15 +35,14 @@ function readingTable(readings: readonly MetricReading[], unit: DecisionInput['u
   return tableText(rows, [
     ['metric', ({ reading, arm }) => (arm === 'stable' ? reading.metric : ' ')],
     ['arm', ({ arm }) => arm],
-    [plural[unit], ({ n }) => countText(n)],
-    ['events', ({ x }) => countText(x)],
+    [`of ${plural[unit]}`, ({ n, x }) => `${countText(x)} of ${countText(n)}`],
     ['rate', ({ n, x }) => (n > 0 ? percentText(x / n) : undefined)],
-    ['lower', ({ lower }) => percentText(lower)],
-    ['upper', ({ upper }) => percentText(upper)],
-    ['gap', ({ reading, arm }) => (arm === 'candidate' ? pointsText(reading.gap) : ' ')],
-    ['margin', ({ reading, arm }) => (arm === 'candidate' ? pointsText(reading.margin) : ' ')],
+    ['bounds', ({ lower, upper }) => `${pointsText(lower)} - ${percentText(upper)}`],
+    [
+      'gap, margin',
+      ({ reading, arm }) => (arm === 'candidate' ? `${pointsText(reading.gap)} of ${pointsText(reading.margin)}` : ' '),
+    ],
     ['E', ({ reading, arm }) => (arm === 'candidate' ? figureText(reading.e) : ' ')],
-    ['weight', ({ reading, arm }) => (arm === 'candidate' ? figureText(reading.weight) : ' ')],
   ]);
 }
 
