@@ -23,6 +23,13 @@ export const endpointGarbage: readonly GarbageRule[] = [
     name: 'm.name',
   },
   {
+    kind: 'quarantine',
+    what: 'what rollouts of endpoints refused that are gone',
+    table: 'quarantine q',
+    where: `q.since < $1 and not exists (select 1 from endpoints e where e.name = q.endpoint and e.spec is not null)`,
+    name: `q.endpoint || ' version ' || q.version`,
+  },
+  {
     kind: 'counts',
     what: 'what routers counted for endpoints that are gone',
     table: 'router_stats s',

@@ -1,5 +1,5 @@
-import type { TensorSpec } from '@perch/contracts';
-import { type InferenceTransport, type InferRequest, TritonFault } from '@perch/triton/inference';
+import { parseGolden, type TensorSpec } from '@perch/contracts';
+import { type ForwardRequest, type InferenceTransport, type InferRequest, TritonFault } from '@perch/triton/inference';
 import { describe, expect, it } from 'vitest';
 import { WarmUpClient, zeroInputs } from './warm-up.client.ts';
 
@@ -48,5 +48,49 @@ describe('WarmUpClient', () => {
   it('fails when no answer of the model came', async () => {
     for (const kind of ['connection', 'deadline', 'not_ready', 'unknown_model', 'overloaded'] as const)
       await expect(fail(kind)).rejects.toMatchObject({ kind });
+  });
+});
+
+describe('a golden request', () => {
+  const golden = parseGolden(
+    JSON.stringify({
+      request: { id: 'a', inputs: [{ name: 'x', datatype: 'FP32', shape: [1], data: [1] }] },
+      outputs: [{ name: 'y', data: [2] }],
+    }),
+    'golden/a.json',
+  );
+  const prove = (forward: (request: ForwardRequest) => unknown) => {
+    const transport = { forward: async (_: unknown, request: ForwardRequest) => forward(request) };
+    const client = new WarmUpClient(transport as unknown as InferenceTransport, { http: 'h:1', grpc: 'h:2' });
+    return client.prove('m', golden, new AbortController().signal);
+  };
+  const reply = (y: number) =>
+    Buffer.from(JSON.stringify({ outputs: [{ name: 'y', datatype: 'FP32', shape: [1], data: [y] }] }));
+
+  it('is sent as it stands, and its answer compared', async () => {
+    const sent: unknown[] = [];
+    expect(
+      await prove(({ model, action, body }) => {
+        sent.push(model, action, JSON.parse(Buffer.concat(body).toString()));
+        return { body: reply(2) };
+      }),
+    ).toBeUndefined();
+    expect(sent).toEqual(['m', '/infer', golden.request]);
+    expect(await prove(() => ({ body: reply(3) }))).toBe('output y differs at [0]: wanted 2, got 3');
+  });
+
+  it('finds fault with what is no answer of JSON, and with a refusal', async () => {
+    expect(await prove(() => ({ body: Buffer.from('{"outputs":[{"data":[NaN]}]}') }))).toContain('no JSON');
+    const refuse = () => {
+      throw new TritonFault('input', 'infer', 'unexpected input z');
+    };
+    expect(await prove(refuse)).toBe('the model refused it: unexpected input z');
+  });
+
+  it('tells nothing when it did not get to the model', async () => {
+    const lost = () => {
+      throw new TritonFault('connection', 'infer', 'cut');
+    };
+    await expect(prove(lost)).rejects.toMatchObject({ kind: 'connection' });
   });
 });

@@ -14,6 +14,24 @@ const laid = (paths: string[], engine: EngineSpec = {}) => {
 describe('where the files of a version go', () => {
   it.each<[string, string[], EngineSpec, Partial<ReturnType<typeof laid>>]>([
     ['one ONNX file', ['model.onnx'], {}, { platform: 'onnxruntime_onnx', paths: ['1/model.onnx'] }],
+    [
+      'golden requests beside the version directory',
+      ['model.onnx', 'golden/one.json'],
+      {},
+      { paths: ['1/model.onnx', 'golden/one.json'] },
+    ],
+    [
+      'golden requests of a Triton folder',
+      ['1/model.onnx', 'golden/one.json'],
+      {},
+      { paths: ['1/model.onnx', 'golden/one.json'] },
+    ],
+    [
+      'golden requests of a back-end that takes the whole folder',
+      ['model.py', 'golden/one.json'],
+      { platform: 'own' },
+      { paths: ['1/model.py', 'golden/one.json'] },
+    ],
     ['an ONNX file of another name', ['minilm.onnx'], {}, { paths: ['1/model.onnx'] }],
     ['a Hugging Face folder', ['config.json', 'onnx/model.onnx', 'tokenizer.json'], {}, { paths: ['1/model.onnx'] }],
     [
