@@ -204,8 +204,12 @@ describe('figures of a Prometheus', () => {
     await stand.database.query('update rollouts set epoch = 1 where id = $1', [scope.id]);
     say(['101', '5200'], ['15', '90']);
     await look(scope.endpoint);
-    say(['1', '10'], ['0', '0']); // a process began anew
+    say(['1', '10'], ['0', '0']); // processes began anew, or are away
     await look(scope.endpoint);
+    expect((await stand.read(scope)).holds).toEqual([expect.stringMatching(/fell/)]);
+    await stand.database.query(
+      `update provided_counts set body = jsonb_set(jsonb_set(body, '{stable,fell,sinceMs}', '0'), '{candidate,fell,sinceMs}', '0')`,
+    );
     say(['2', '40'], ['1', '10']);
     await look(scope.endpoint);
     expect(await metricOf()).toEqual({

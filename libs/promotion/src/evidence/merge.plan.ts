@@ -52,8 +52,10 @@ export function requestCounts(rows: readonly CountedRow[], epochs: readonly Epoc
       .map(({ epoch, share }) => ({
         epoch,
         share,
-        stableEvents: sumOf(ofEpoch(epoch), 'stable', 'ended', metric).x,
-        candidateEvents: sumOf(ofEpoch(epoch), 'candidate', 'ended', metric).x,
+        // whole cohorts here too: where one arm fails fast and the other by timeouts, what has merely ended speaks
+        // against the fast one (equal versions falsely rolled back: docs/canary-study.md)
+        stableEvents: sumOf(ofEpoch(epoch), 'stable', 'closed', metric).x,
+        candidateEvents: sumOf(ofEpoch(epoch), 'candidate', 'closed', metric).x,
       })),
     ...closed(ofEpoch(current)),
     whole: closed(known),
@@ -69,15 +71,15 @@ export function bucketReading(metric: string, epochs: readonly Epoch[], setsOf: 
     sizeOf(joinBuckets(of.map(({ epoch, share }) => sideOf(setsOf(epoch, arm, 'closed')[part], arm, share))));
   const tally = (of: readonly Epoch[], arm: Arm): Tally => ({ n: joined(of, arm, 'seen'), x: joined(of, arm, 'hit') });
   const both = (of: readonly Epoch[]): ArmTally => ({ stable: tally(of, 'stable'), candidate: tally(of, 'candidate') });
-  const ended = epochs
+  const onTrial = epochs
     .filter(({ share }) => share > 0)
     .map(({ epoch, share }) => ({
       epoch,
       share,
-      stable: setsOf(epoch, 'stable', 'ended'),
-      candidate: setsOf(epoch, 'candidate', 'ended'),
+      stable: setsOf(epoch, 'stable', 'closed'),
+      candidate: setsOf(epoch, 'candidate', 'closed'),
     }));
-  return { metric, epochs: bucketCounts(ended), ...both(epochs.slice(-1)), whole: both(epochs) };
+  return { metric, epochs: bucketCounts(onTrial), ...both(epochs.slice(-1)), whole: both(epochs) };
 }
 
 /** The candidate's buckets with an event of a metric, over all epochs. */

@@ -71,34 +71,60 @@ const reading = (stable: [number, number], candidate: [number, number], version 
 
 describe('addReading', () => {
   it('starts anew with another version, and goes on with the arm that stayed', () => {
-    let body = addReading(nothingRead, reading([5, 100], [1, 10]), 0);
-    body = addReading(body, reading([6, 110], [900, 9_000], 3), 1);
+    let body = addReading(nothingRead, reading([5, 100], [1, 10]), 0, 0);
+    body = addReading(body, reading([6, 110], [900, 9_000], 3), 1, 0);
     expect(body.epochs[1]).toEqual({ stable: { events: 1, totals: 10 }, candidate: { events: 0, totals: 0 } });
   });
 
-  it('never counts more than there was, however often figures fall or looks are missed', () => {
-    const step = fc.record({ more: fc.nat(20), bad: fc.nat(5), falls: fc.boolean(), look: fc.boolean() });
+  type Look = [seconds: number, events: number, totals: number];
+  const look = (figures: Look[]) => {
+    let body = nothingRead;
+    for (const [seconds, events, totals] of figures)
+      body = addReading(body, reading([events, totals], [0, 0]), 0, seconds * 1_000);
+    return [body.epochs[0]!.stable.events, body.epochs[0]!.stable.totals, body.stable!.fell !== null];
+  };
+  // biome-ignore format: one table
+  it.each<[string, Look[], [events: number, totals: number, fell: boolean]]>([
+    ['grows', [[0, 5, 100], [5, 6, 120]], [1, 20, false]],
+    ['is away for a moment', [[0, 5, 100], [5, 0, 0], [10, 6, 120]], [1, 20, false]],
+    ['is away in part, and then more of it', [[0, 5, 100], [5, 3, 60], [10, 1, 20], [15, 6, 110]], [1, 10, false]],
+    ['began anew: not known yet', [[0, 5, 100], [5, 0, 0], [200, 1, 40]], [0, 0, true]],
+    ['began anew: known now', [[0, 5, 100], [5, 0, 0], [200, 1, 40], [305, 2, 60]], [2, 60, false]],
+    ['began anew, and went on', [[0, 5, 100], [5, 0, 0], [305, 2, 60], [310, 3, 80]], [3, 80, false]],
+  ])('counts what %s', (_what, figures, wanted) => expect(look(figures)).toEqual(wanted));
+
+  it('never counts more than there was, however often series are away, processes begin anew or looks are missed', () => {
+    const step = fc.record({
+      more: fc.nat(20),
+      epoch: fc.nat(1),
+      away: fc.boolean(),
+      anew: fc.boolean(),
+      look: fc.boolean(),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let [body, figure, total, epoch] = [addReading(nothingRead, reading([0, 0], [0, 0]), 0), 0, 0, 0];
-        for (const { more, bad, falls, look } of steps) {
-          if (falls) figure = Math.floor(figure / 2);
-          [figure, total] = [figure + more, total + more];
-          if (!look) continue;
-          epoch += bad % 2;
-          body = addReading(body, reading([figure, figure], [0, 0]), epoch);
+        const still = reading([0, 0], [0, 0]);
+        let [body, figure, total, epoch, nowMs] = [addReading(nothingRead, still, 0, 0), 0, 0, 0, 0];
+        for (const one of steps) {
+          nowMs += 5_000;
+          epoch += one.epoch;
+          if (one.anew) figure = 0;
+          [figure, total] = [figure + one.more, total + one.more];
+          const shown = one.away ? Math.floor(figure / 2) : figure;
+          if (one.look) body = addReading(body, reading([shown, shown], [0, 0]), epoch, nowMs);
         }
         const counted = Object.values(body.epochs).reduce((sum, { stable }) => sum + stable.totals, 0);
         expect(counted).toBeLessThanOrEqual(total);
       }),
-      { numRuns: 200 },
+      { numRuns: 300 },
     );
   });
 });
 
 describe('providedMetric', () => {
   const epochs = [{ epoch: 0, share: 0.2, since: new Date(0) }];
-  const body = addReading(addReading(nothingRead, reading([0, 0], [0, 0]), 0), reading([3, 80], [2.4, 20]), 0);
+  const none = addReading(nothingRead, reading([0, 0], [0, 0]), 0, 0);
+  const body = addReading(none, reading([3, 80], [2.4, 20]), 0, 0);
   const sight: ProvidedSight = { metric: 'fraud', body, ageMs: 1_000, fault: null };
 
   it('is counted like any other', () => {
@@ -116,10 +142,11 @@ describe('providedMetric', () => {
   it.each<[string, Partial<ProvidedSight>, RegExp]>([
     ['it was never read', { ageMs: null }, /not asked yet/],
     ['it is old', { ageMs: 61_000 }, /61 s old/],
+    ['its figures fell', { body: addReading(body, reading([0, 0], [0, 0]), 0, 0) }, /fell/],
     ['it fails', { fault: 'it answers 500' }, /it answers 500/],
     [
       'events are more than requests',
-      { body: addReading(addReading(nothingRead, reading([0, 0], [0, 0]), 0), reading([9, 3], [0, 0]), 0) },
+      { body: addReading(none, reading([9, 3], [0, 0]), 0, 0) },
       /more events than requests/,
     ],
   ])('holds when %s', (_what, change, message) =>

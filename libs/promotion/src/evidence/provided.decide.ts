@@ -14,13 +14,22 @@ export interface ProvidedReading {
   /** Version numbers that were asked for. */
   versions: { stable: number; candidate: number };
 }
+/** Where the figures of one arm stand. */
+export interface ArmStand {
+  version: number;
+  /** What was counted up to; after a fall the lowest since. */
+  at: Figures;
+  /** They fell, and from where: a series that is away for a moment looks the same as a process that began anew. */
+  fell: { from: Figures; sinceMs: number } | null;
+}
 /** What is kept of a provided metric of a rollout. */
 export interface ProvidedBody {
-  last: ProvidedReading | null;
+  stable: ArmStand | null;
+  candidate: ArmStand | null;
   /** Grown since the rollout's start, by epoch. */
   epochs: Record<string, { stable: Figures; candidate: Figures }>;
 }
-export const nothingRead: ProvidedBody = { last: null, epochs: {} };
+export const nothingRead: ProvidedBody = { stable: null, candidate: null, epochs: {} };
 
 export interface QueryNames {
   endpoint: string;
@@ -67,32 +76,42 @@ function figureOf(pair: unknown): number {
 }
 
 const zero: Figures = { events: 0, totals: 0 };
-const grown = (before: Figures, now: Figures): Figures => ({
-  events: Math.max(0, now.events - before.events),
-  totals: Math.max(0, now.totals - before.totals),
+const each = (one: Figures, other: Figures, of: (a: number, b: number) => number): Figures => ({
+  events: of(one.events, other.events),
+  totals: of(one.totals, other.totals),
 });
-const add = (one: Figures, other: Figures): Figures => ({
-  events: one.events + other.events,
-  totals: one.totals + other.totals,
-});
+const grown = (before: Figures, now: Figures) => each(now, before, (a, b) => Math.max(0, a - b));
+const add = (one: Figures, other: Figures) => each(one, other, (a, b) => a + b);
+const reaches = (now: Figures, before: Figures) => now.events >= before.events && now.totals >= before.totals;
+
+/** As long as Prometheus itself takes a series for alive that it does not hear of (its look-back). */
+export const settleMs = 300_000;
 
 /**
- * Counts what grew since the last look for the epoch in force. The first look, and the first at another version, only
- * notes where the figures stand. Figures that fell (a process began anew, a series ended) add nothing: the sum of what
- * is left would count twice what was counted already.
+ * What grew since the last look at one arm. The first look, and the first at another version, only notes where the figures
+ * stand. While they are below where they were nothing is counted: if they come back, a series was away and what it brings
+ * back was counted before; if not, a process began anew and they are counted on from there.
  */
-export function addReading(body: ProvidedBody, now: ProvidedReading, epoch: number): ProvidedBody {
-  const { last, epochs } = body;
-  const before = epochs[epoch] ?? { stable: zero, candidate: zero };
-  const more = (arm: 'stable' | 'candidate') => {
-    const same = last && last.versions[arm] === now.versions[arm];
-    return same ? grown(last[arm], now[arm]) : zero;
-  };
-  const next = {
-    stable: add(before.stable, more('stable')),
-    candidate: add(before.candidate, more('candidate')),
-  };
-  return { last: now, epochs: { ...epochs, [epoch]: next } };
+export function stepArm(last: ArmStand | null, now: Figures, version: number, nowMs: number) {
+  const on = (growth: Figures) => ({ stand: { version, at: now, fell: null } as ArmStand, growth });
+  if (!last || last.version !== version) return on(zero);
+  const { at, fell } = last;
+  if (!fell)
+    return reaches(now, at)
+      ? on(grown(at, now))
+      : { stand: { version, at: now, fell: { from: at, sinceMs: nowMs } }, growth: zero };
+  if (reaches(now, fell.from)) return on(grown(fell.from, now));
+  if (nowMs - fell.sinceMs >= settleMs) return on(grown(at, now));
+  return { stand: { version, at: each(at, now, Math.min), fell }, growth: zero };
+}
+
+/** Counts what grew since the last look for the epoch in force. */
+export function addReading(body: ProvidedBody, now: ProvidedReading, epoch: number, nowMs: number): ProvidedBody {
+  const before = body.epochs[epoch] ?? { stable: zero, candidate: zero };
+  const stable = stepArm(body.stable, now.stable, now.versions.stable, nowMs);
+  const candidate = stepArm(body.candidate, now.candidate, now.versions.candidate, nowMs);
+  const counted = { stable: add(before.stable, stable.growth), candidate: add(before.candidate, candidate.growth) };
+  return { stable: stable.stand, candidate: candidate.stand, epochs: { ...body.epochs, [epoch]: counted } };
 }
 
 /** Older figures than this say nothing about now. */
@@ -107,10 +126,12 @@ export interface ProvidedSight {
   fault: string | null;
 }
 
-function holdOf({ metric, ageMs, fault }: ProvidedSight, whole: ArmTally): string | null {
+function holdOf({ metric, body, ageMs, fault }: ProvidedSight, whole: ArmTally): string | null {
   if (fault) return `${metric}: its Prometheus cannot be heard (${fault}), so nothing advances.`;
   if (ageMs === null) return `${metric}: its Prometheus was not asked yet.`;
   if (ageMs > staleMs) return `${metric}: its figures are ${Math.round(ageMs / 1_000)} s old, so nothing advances.`;
+  if (body.stable?.fell || body.candidate?.fell)
+    return `${metric}: its figures fell; until it is clear whether they come back nothing advances.`;
   const odd = whole.stable.x > whole.stable.n || whole.candidate.x > whole.candidate.n;
   return odd ? `${metric}: its queries yield more events than requests, so nothing advances.` : null;
 }

@@ -42,7 +42,7 @@ export class ProvidedReconcile {
       await this.store.saveFault(tx, id, metric.name, nothingRead, shownMessage(error));
       return;
     }
-    const body = addReading(rollout.bodies[metric.name] ?? nothingRead, reading, rollout.epoch);
+    const body = addReading(rollout.bodies[metric.name] ?? nothingRead, reading, rollout.epoch, rollout.nowMs);
     await this.store.save(tx, rollout.id, metric.name, body);
   }
 

@@ -11,6 +11,8 @@ export interface ProvidedRollout {
   versions: { stable: number; candidate: number };
   provided: ProvidedMetric[];
   bodies: Record<string, ProvidedBody>;
+  /** The database's clock. */
+  nowMs: number;
 }
 
 /** The only SQL for figures that users' Prometheus servers yield. */
@@ -27,13 +29,13 @@ export class ProvidedStore {
 
   async rollout(tx: Tx, endpoint: string): Promise<ProvidedRollout | undefined> {
     const [row] = await tx.query(
-      `select r.id, r.endpoint, r.epoch, r.policy -> 'provided' as provided, jsonb_build_object('stable', r.stable -> 'version',
+      `select r.id, r.endpoint, r.epoch, extract(epoch from now()) * 1000 as "nowMs", r.policy -> 'provided' as provided, jsonb_build_object('stable', r.stable -> 'version',
          'candidate', r.candidate -> 'version') as versions,
          coalesce((select jsonb_object_agg(p.metric, p.body) from provided_counts p where p.rollout_id = r.id), '{}') as bodies
        from rollouts r where r.endpoint = $1 and r.ended_at is null and r.state in ('shifting', 'baking')`,
       [endpoint],
     );
-    return row;
+    return row && { ...row, nowMs: Number(row.nowMs) };
   }
 
   async save(tx: Tx, rollout: string, metric: string, body: ProvidedBody): Promise<void> {
