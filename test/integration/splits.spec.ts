@@ -1,5 +1,7 @@
 import type { SplitSpecInput } from '@perch/contracts';
-import { EndpointService, SplitService } from '@perch/endpoints';
+import { EndpointService, RoutingTableReconcile, SplitService } from '@perch/endpoints';
+import { theOnlyKey, work } from '@perch/fleet';
+import { WorkStore } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FakeAgent, type FakeRouter, FleetWorld, operator, ruleSpec } from '../support/fleet.ts';
 
@@ -170,6 +172,17 @@ describe('a deployment that two names reach', () => {
     expect(head).toEqual({ confirmed: true });
   });
 
+  it('is compiled again now and then, though nothing asked for it', async () => {
+    await apply({ name: 'f/t', targets: ['f/m'], weights: [1] });
+    await converge();
+    // as if an earlier release had compiled it in another way
+    await world.database.query(`update document_entries set value = jsonb_set(value, '{timeoutMs}', '5'), digest = 'x' where key = 'f/t'`); // biome-ignore format: one row reads better
+    for (let rounds = 0; rounds < 3; rounds += 1) await world.get(RoutingTableReconcile).lookAgain(2);
+    await world.get(WorkStore).enqueue(null, work.routingTable, theOnlyKey);
+    await converge();
+    expect(router.table!.endpoints['f/t']!.timeoutMs).toBe(60_000);
+  });
+
   it('compiles splits in the table of their endpoints, wherever a process dies', async () => {
     await serve('g/m', 'p/gm', 1);
     for (const n of [1, 2, 4])
@@ -246,7 +259,7 @@ describe('what is refused', () => {
     expect(dry).toMatchObject({ outcome: 'would_update', generation: 1 });
     expect(dry.effect).toEqual([
       'h/m/2 is loaded and stays loaded, whatever the rule of its endpoint says',
-      'anybody may call it without a key, also what wants one under its own name: h/m, h/fixed',
+      'anybody may call it without a key, also what wants one under its own name: h/fixed, h/m',
       expect.stringContaining('50 % to h/m/2'),
     ]);
     expect((await splits().get('h/s')).generation).toBe(1);

@@ -4,6 +4,8 @@ import { theOnlyKey, work } from '@perch/fleet';
 import { LoopRunner } from '@perch/platform/database';
 
 const resyncMs = 30_000;
+/** So many splits are compiled again each time without being asked. */
+const splitsAtOnce = 10;
 
 /** The routing table follows the routes of endpoints, the servers and the keys. */
 @Injectable()
@@ -20,7 +22,13 @@ export class RoutingTableLoop implements OnModuleInit {
         await this.table.publish(signal);
         return { again: 'on-change' };
       },
-      resync: { everyMs: resyncMs, keys: async () => [theOnlyKey] },
+      resync: {
+        everyMs: resyncMs,
+        keys: async () => {
+          await this.table.lookAgain(splitsAtOnce);
+          return [theOnlyKey];
+        },
+      },
       concurrency: 1,
     });
   }

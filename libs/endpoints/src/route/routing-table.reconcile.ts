@@ -18,6 +18,7 @@ const mostCoalesceMs = 400;
 export class RoutingTableReconcile {
   private readonly coalescing = new Coalescing(coalesceMs, mostCoalesceMs);
   private readonly published: CounterMetric<'outcome'>;
+  private lastLooked = '';
 
   constructor(
     private readonly transactions: Transactions,
@@ -38,6 +39,12 @@ export class RoutingTableReconcile {
     this.published.add({ outcome: revision === null ? 'unchanged' : 'published' });
     if (revision !== null) this.coalescing.note(routingTableDocument, performance.now());
     return revision;
+  }
+
+  /** Some splits, round and round, are compiled again though nothing asks for it: this heals what no change told of. */
+  async lookAgain(most: number): Promise<void> {
+    const names = await this.stores.splits.lookAgain(this.transactions.manager, this.lastLooked, most);
+    this.lastLooked = names.length < most ? '' : names.at(-1)!;
   }
 
   private async publishIn(tx: Tx): Promise<number | null> {

@@ -96,7 +96,10 @@ export class SplitService {
     const exists = (name: string) => routes.has(name);
     const namedIn = (spec: SplitSpec | null) =>
       (spec?.targets ?? []).filter((target) => placeOf(target, exists)?.version != null);
-    const keyed = [...members].filter(([, route]) => route?.access === 'key').map(([name]) => name);
+    const keyed = [...members]
+      .filter(([, route]) => route?.access === 'key')
+      .map(([name]) => name)
+      .sort();
     const named = { before: namedIn(before), after: namedIn(after) };
     const changes = diffSpecs(before, after);
     const facts = { members, own: routes.has(after.name), keyed, named };

@@ -155,6 +155,16 @@ export class SplitStore {
     );
   }
 
+  /** The next splits behind `after` are compiled again with the next table; answers their names. */
+  async lookAgain(tx: Tx, after: string, most: number): Promise<string[]> {
+    const [rows]: [{ name: string }[], number] = await tx.query(
+      `update splits set routed_generation = null where name in (
+         select name from splits where spec is not null and name > $1 order by name limit $2) returning name`,
+      [after, most],
+    );
+    return rows.map(({ name }) => name).sort();
+  }
+
   /** Routes as endpoints want them now; null: an endpoint that has none yet. */
   async memberRoutes(
     tx: Tx,
