@@ -27,7 +27,9 @@ const empty = (status: number): HttpReply => ({ status, contentType: '', headerL
 type OipCall = Call & { action: OipAction };
 
 function requestOf(
-  { head, action, body }: { head: RequestHead; action: OipAction; body: Buffer[] },
+  head: RequestHead,
+  body: Buffer[],
+  action: OipAction,
   { model, modelVersion }: Upstream,
 ): ForwardRequest {
   const headers: Record<string, string> = {};
@@ -97,7 +99,7 @@ export class OipPath {
       let from: Upstream | undefined;
       const answer = await this.dispatch.run(call, (upstream, options) => {
         from = upstream;
-        return this.transport.forward(upstream.server, requestOf({ head, action, body }, upstream), options);
+        return this.transport.forward(upstream.server, requestOf(head, body, action, upstream), options);
       });
       if (!answer || !from) {
         await this.dispatch.elsewhere(call);
@@ -115,7 +117,7 @@ export class OipPath {
   async copy(call: ShadowCall): Promise<JudgedReply | undefined> {
     const { arm, endpoint, timeoutMs, head, pieces: body } = call;
     const answer = await this.dispatch.once(arm, endpoint, timeoutMs, (upstream, options) =>
-      this.transport.forward(upstream.server, requestOf({ head, action: '/infer', body }, upstream), options),
+      this.transport.forward(upstream.server, requestOf(head, body, '/infer', upstream), options),
     );
     return answer && judgedForward(answer, { head, body });
   }
