@@ -92,7 +92,7 @@ export class RouterPrimary implements Stoppable {
     return new Promise((resolve) => {
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'listening') {
-          if (this.acceptedAtMs !== undefined) worker.send({ kind: 'accepted', atMs: this.acceptedAtMs });
+          this.greet(worker);
           resolve(message.address);
         } else this.hear(worker, message);
       });
@@ -109,6 +109,13 @@ export class RouterPrimary implements Stoppable {
         }, forkAgainMs);
       });
     });
+  }
+
+  /** What it was told before it listened it may not have heard. */
+  private greet(worker: Worker): void {
+    const { acceptedAtMs: atMs } = this;
+    if (this.stopping) worker.send({ kind: 'stop' } satisfies ToWorker);
+    else if (atMs !== undefined) worker.send({ kind: 'accepted', atMs } satisfies ToWorker);
   }
 
   private hear(worker: Worker, message: FromWorker): void {
