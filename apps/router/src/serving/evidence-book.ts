@@ -8,8 +8,11 @@ import type { EvidenceTrial } from './evidence-trial.ts';
 /** What counting looks at in a request that was put on an arm. */
 export type Assigned = Pick<Call, 'route' | 'pin' | 'side' | 'bucket' | 'lapsed'>;
 
-/** An epoch that left the table may still get requests that came before, and come back with an older table. */
-const keepMs = 600_000;
+/**
+ * An epoch that left the table may still get requests that came before, and comes back when its candidate was nowhere for
+ * a while: one that was forgotten would then count from 0, and counts that fell are not believed.
+ */
+const keepMs = 24 * 3_600_000;
 
 const keyOf = ({ id, epoch }: RouteRollout): string => `${id} ${epoch}`;
 
