@@ -32,7 +32,11 @@ const project = (name: string, include: string[], testTimeout: number, options: 
 export default defineConfig({
   test: {
     projects: [
-      project('unit', ['apps/**/*.spec.ts', 'libs/**/*.spec.ts', 'test/house/**/*.spec.ts'], 10_000),
+      project(
+        'unit',
+        ['apps/**/*.spec.ts', 'libs/**/*.spec.ts', 'study/**/*.spec.ts', 'test/house/**/*.spec.ts'],
+        10_000,
+      ),
       project('contract', ['test/contract/**/*.spec.ts'], 60_000),
       project('integration', ['test/integration/**/*.spec.ts'], 60_000, { postgres: true }),
       project('scale', ['test/scale/**/*.spec.ts'], 240_000, { postgres: true }),

@@ -25,7 +25,7 @@ function inputOf(
     policy,
     unit: 'request',
     share: rule.share,
-    stage: rule.stage,
+    stage: rule.stage === 'baking' ? 'baking' : 'shifting',
     sinceStepMs,
     sinceEvidenceMs: 0,
     requestsPerMinute,
@@ -66,7 +66,7 @@ describe('PerchRule', () => {
           candidateEvents: sample.candidate.x[at]!,
         });
       });
-      const stage = rule.stage;
+      const stage = rule.stage === 'baking' ? 'baking' : 'shifting';
       const before = {
         stable: rule.units.stable.map((one) => ({ ...one })),
         candidate: rule.units.candidate.map((one) => ({ ...one })),

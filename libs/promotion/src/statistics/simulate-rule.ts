@@ -33,6 +33,8 @@ export interface RuleSettings {
   autoMargin?: Margin | null;
   /** Without ramp: the share stays, and only the rollback rule looks. */
   fixedShare?: number;
+  /** Where the policy holds a rollout it stays there, guarded by the rollback rule, instead of ending the trial. */
+  watchHeld?: boolean;
   /** Only the ramp: nothing is rolled back. */
   withoutRollback?: boolean;
 }
@@ -46,7 +48,7 @@ const worthLooking = 1.02;
  */
 export class PerchRule implements Rule {
   share: number;
-  stage: 'shifting' | 'baking' = 'shifting';
+  stage: 'shifting' | 'baking' | 'held' = 'shifting';
   /** When the bake began; null: not yet. */
   bakeAtMs: number | null = null;
   readonly units: Units;
@@ -69,7 +71,7 @@ export class PerchRule implements Rule {
   look(sample: Sample, atMs: number): TrialEnd | null {
     const fresh = this.units.take(sample, this.evidence);
     if (fresh && !this.settings.withoutRollback && this.rollsBack()) return 'rolled_back';
-    if (this.settings.fixedShare !== undefined) return null;
+    if (this.settings.fixedShare !== undefined || this.stage === 'held') return null;
     return this.stage === 'baking' ? this.lookAtBake(atMs) : this.lookAtRamp(atMs);
   }
 
@@ -96,6 +98,10 @@ export class PerchRule implements Rule {
       if (step) return this.begin(step, atMs);
     }
     if (sinceStepMs < policy.maxWaitMs) return null;
+    if (policy.onMaxWait === 'hold' && this.settings.watchHeld) {
+      this.stage = 'held';
+      return null;
+    }
     return ({ hold: 'held', promote: 'promoted', abort: 'aborted' } as const)[policy.onMaxWait];
   }
 
