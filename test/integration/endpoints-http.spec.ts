@@ -129,7 +129,13 @@ describe('endpoints over HTTP', () => {
     ['a field nobody knows', { ...spec('x'), colour: 'red' }, 400, 'invalid', 'colour'],
     ['a bad name', spec('-x'), 400, 'invalid', 'name'],
     ['no model', { name: 'x' }, 400, 'invalid', 'model'],
-    ['progressive traffic', spec('x', { traffic: { mode: 'progressive' } }), 501, 'not_available_yet', 'traffic.mode'],
+    [
+      'progressive traffic of an external Triton',
+      { name: 'x', model: { source: 'box/m' }, traffic: { mode: 'progressive' } },
+      501,
+      'not_available_yet',
+      'traffic.mode',
+    ],
     ['a pipeline', { kind: 'Pipeline', name: 'x', nodes: [] }, 501, 'not_available_yet', 'kind Pipeline'],
     [
       'a version and a rule',
@@ -171,6 +177,34 @@ describe('endpoints over HTTP', () => {
     }
     expect(names).toEqual([...names].sort());
     expect(names.filter((name) => name.startsWith('page/'))).toEqual(['page/e1', 'page/e2', 'page/e3']);
+  });
+
+  it('shows and releases what rollouts refused, and lets held updates go on', async () => {
+    expect(
+      (await plane.call('POST', '/api/v1/endpoints', spec('text/canary', { traffic: { mode: 'progressive' } }))).status,
+    ).toBe(201);
+    const path = `${at('text/canary')}/quarantine`;
+    expect((await plane.call('GET', path)).body).toEqual({ items: [], nextCursor: null });
+    expect((await plane.call('GET', `${at('text/nobody')}/quarantine`)).status).toBe(404);
+    const digest = sha256Hex('a deployment');
+    await plane.database.query(
+      `insert into quarantine (endpoint, digest, source_digest, version, reason) values ('text/canary', $1, '', 4, 'it erred'), ('text/canary', $2, '', 3, 'slow')`,
+      [digest, `${digest.slice(0, 10)}${'0'.repeat(54)}`],
+    );
+    expect((await plane.call('GET', path)).body.items).toHaveLength(2);
+    for (const [which, status] of [
+      ['zz', 400],
+      ['0'.repeat(12), 404],
+      [digest.slice(0, 9), 409],
+    ] as const)
+      expect((await plane.call('DELETE', `${path}/${which}`)).status).toBe(status);
+    const released = await plane.call('DELETE', `${path}/${digest.slice(0, 12)}`);
+    expect(released).toMatchObject({ status: 200, body: { version: 4, digest, reason: 'it erred', rollout: null } });
+    expect((await plane.call('DELETE', `${path}/${digest}`)).status).toBe(404);
+    expect((await plane.call('POST', `${at('text/canary')}/resume`, { reason: 'fixed' })).status).toBe(200); // nobody held them
+    expect((await plane.call('POST', `${at('text/nobody')}/resume`, {})).status).toBe(404);
+    const audit = await plane.call('GET', '/api/v1/audit?subject=text%2Fcanary');
+    expect(audit.body.items.map((row: { action: string }) => row.action)).toContain('quarantine.release');
   });
 });
 
