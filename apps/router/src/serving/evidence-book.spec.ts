@@ -223,14 +223,15 @@ describe('pairs', () => {
 });
 
 describe('epochs that left the table', () => {
-  it('are forgotten in a while, those in it never, so that their counts do not begin anew', () => {
+  it('are forgotten after a day, those in it never, so that their counts do not begin anew', () => {
     const [gone, here] = [routeOf(), routeOf({ id: 'other' })];
+    const dayMs = 24 * 3_600_000;
     for (const route of [gone, here]) begin(route, 0)!.firstOutcome(fine);
     expect(book.changed(start + 1_000)).toHaveLength(2);
     book.keepOnly([here], start + 2_000);
-    expect(book.changed(start + 602_001)).toEqual([]);
-    for (const route of [gone, here]) begin(route, 700_000)!.firstOutcome(fine);
-    const told = book.changed(start + 701_000);
+    expect(book.changed(start + dayMs + 2_001)).toEqual([]);
+    for (const route of [gone, here]) begin(route, dayMs + 100_000)!.firstOutcome(fine);
+    const told = book.changed(start + dayMs + 101_000);
     expect(Object.fromEntries(told.map((one) => [one.rollout, one.candidate.closed['error']!.n]))).toEqual({
       r: 1,
       other: 2,
