@@ -142,7 +142,7 @@ describe('the words of perch rollout', () => {
     expect(shown.text).toContain('step 5');
     const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
     try {
-      expect((await perch(watch, ['text/a'])).exitCode).toBe(0);
+      expect((await perch(watch, ['text/a'], { wait: '300ms' })).exitCode).toBe(0);
       expect((await perch(watch, [bad])).exitCode).toBe(1);
       expect((await perch(watch, [bad], {}, 'json')).exitCode).toBe(1);
       const lines = written.mock.calls.map(([text]) => String(text));

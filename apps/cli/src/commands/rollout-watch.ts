@@ -5,11 +5,15 @@ import { parseDuration } from '../duration.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Shown } from '../output.ts';
 import { lineOfChange } from '../rollout/line.plan.ts';
-import { findRollout, readEvents, rolloutPath } from '../rollout/rollout.source.ts';
+import { findRolloutToCome, readEvents, rolloutPath } from '../rollout/rollout.source.ts';
 import { Screen } from '../rollout/screen.ts';
 import { renderRollout } from '../rollout/view.plan.ts';
 import { viewOn } from '../rollout/view.ts';
 import type { Run } from '../verb.ts';
+import { waitMs } from '../wait.ts';
+
+/** What was published a moment ago becomes a rollout within a second or two. */
+const beginMs = 5_000;
 
 interface Sight {
   rollout: Rollout;
@@ -23,7 +27,7 @@ export const run: Run = async (invocation, [name], options): Promise<Shown> => {
   const everyMs = parseDuration(String(options['every'] ?? '1s'), '--every');
   if (everyMs < 100) throw new AppError('invalid', `--every: wants 100ms or more, got "${options['every']}"`);
   const client = await invocation.admin();
-  const rollout = await findRollout(client, name as string);
+  const rollout = await findRolloutToCome(client, name as string, waitMs(options['wait']) ?? beginMs);
   const first: Sight = { rollout, events: await readEvents(client, rollout.id), note: undefined };
   const onScreen = invocation.output === 'table' && process.stdout.isTTY === true;
   const last = await (onScreen ? watchOnScreen : watchInLines)(invocation, client, first, everyMs);

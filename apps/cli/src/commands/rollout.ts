@@ -39,7 +39,10 @@ function defineReading(rollout: Command): void {
       'perch rollout watch text/minilm',
       'perch rollout watch text/minilm >> rollout.log     # a line for each change',
     ],
-    options: (command) => void command.option('--every <time>', 'how often it is asked (1s)', '1s'),
+    options: (command) =>
+      void command
+        .option('--every <time>', 'how often it is asked (1s)', '1s')
+        .option('--wait <time>', 'so long one may take to begin; then the last one is shown (5s)'),
     load: () => import('./rollout-watch.ts'),
   });
   addVerb(rollout, {
