@@ -88,6 +88,18 @@ describe.concurrent('a candidate on trial', () => {
     },
   );
 
+  it('keeps all of its time where stable needs more than half', async () => {
+    const slowly = (ms: number): Act => (...call) => void setTimeout(() => right(...call), ms); // biome-ignore format: one row
+    const trial = await at.trial({ share: 0.5 }, slowly(900));
+    at.stable.actFor.set(`${trial.name}-s`, slowly(850));
+    let sent = 0;
+    for (; at.stable.countOf(`${trial.name}-s`) === 0; sent += 1) await trial.serve();
+    const counts = tally(await trial.many(12, () => trial.serve({ 'x-request-timeout-ms': '1500' })));
+    expect(counts['200 1 stable']! + counts['200 2 candidate']!).toBe(12);
+    const { of } = await trial.judged(sent + 12);
+    expect([of('stable', 'error')[1], of('candidate', 'error')[1]]).toEqual([0, 0]);
+  });
+
   it('whose module cannot make anything of its outputs is answered for, whatever the module calls that', async () => {
     const halves = floats([1, 2], { datatype: 'FP16', shape: [1, 4] }); // which has no JSON form: 400
     const trial = await at.trial({ rollout: { metrics: ['error'] } }, halves);

@@ -9,7 +9,7 @@ const told: FirstOutcome[] = [];
 const metrics = ['error', 'contract', 'sad'];
 
 /** An attempt that began at 1,000 ms and has 200. */
-function attempt(side: Side, replaceable = true): FirstAttempt {
+function attempt(side: Side, judgesLate = true): FirstAttempt {
   told.length = 0;
   const rollout = {
     spec: { metrics } as RouteRollout,
@@ -17,7 +17,7 @@ function attempt(side: Side, replaceable = true): FirstAttempt {
     candidate: { deployment: 'c' },
   } as CompiledRollout;
   const trial = { side, startedAt: 1_000, firstOutcome: (outcome: FirstOutcome) => told.push(outcome) };
-  return new FirstAttempt(rollout, trial as unknown as EvidenceTrial, 200, replaceable);
+  return new FirstAttempt(rollout, trial as unknown as EvidenceTrial, 200, { replaceable: true, judgesLate });
 }
 const failure = (code: ErrorCode) => new AppError(code, 'no');
 
@@ -63,7 +63,7 @@ describe('the outcome of a first attempt', () => {
   });
 
   it.each(['stable', 'candidate'] as const)(
-    'is a failure on %s beyond half of the time, where stable may answer',
+    'is a failure on %s beyond half of the time, where stable could have the other half',
     (side) => {
       attempt(side).answered(1_100);
       expect(told[0]!.outcome).toBe('answered');

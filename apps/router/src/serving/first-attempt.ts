@@ -15,7 +15,7 @@ export class FirstAttempt {
   readonly rollout: CompiledRollout;
   readonly judgesContract: boolean;
   readonly isCandidate: boolean;
-  /** Stable may answer for the candidate; there late attempts count as failed, on both arms. */
+  /** Stable may answer for the candidate. */
   readonly replaceable: boolean;
   /** When an attempt of the candidate ends, by `performance.now()`; infinity where nothing would follow it. */
   cutAt = Number.POSITIVE_INFINITY;
@@ -29,16 +29,23 @@ export class FirstAttempt {
   /** Why stable is to answer for the candidate; undefined: it is not, or no server took the request. */
   fallback: FallbackReason | undefined;
   private readonly trial: EvidenceTrial;
+  private readonly judgesLate: boolean;
   private readonly halfMs: number;
   private broken: boolean | undefined;
   private flags: Set<string> | undefined;
 
-  /** `leftMs`: what the client gives it. */
-  constructor(rollout: CompiledRollout, trial: EvidenceTrial, leftMs: number, replaceable: boolean) {
+  /** `leftMs`: what the client gives it. `judgesLate`: half of it is enough, so that stable could have the other half. */
+  constructor(
+    rollout: CompiledRollout,
+    trial: EvidenceTrial,
+    leftMs: number,
+    { replaceable, judgesLate }: { replaceable: boolean; judgesLate: boolean },
+  ) {
     this.rollout = rollout;
     this.trial = trial;
     this.halfMs = leftMs / 2;
     this.replaceable = replaceable;
+    this.judgesLate = judgesLate;
     this.isCandidate = trial.side === 'candidate';
     this.judgesContract = rollout.spec.metrics.includes('contract');
   }
@@ -61,7 +68,7 @@ export class FirstAttempt {
   }
 
   isLate(durationMs: number): boolean {
-    return this.replaceable && durationMs > this.halfMs;
+    return this.judgesLate && durationMs > this.halfMs;
   }
 
   /** Ends the candidate's attempt at half of the time. */
@@ -88,8 +95,11 @@ export class FirstAttempt {
     if (!this.outcome) this.broken = broken;
   }
 
-  answered(now: number): void {
+  /** True: it was this attempt that answered. */
+  answered(now: number): boolean {
+    const isFirst = !this.outcome;
     this.end(this.isLate(now - this.trial.startedAt) ? 'failed' : 'answered', now);
+    return isFirst;
   }
 
   /** `error` as the client would hear it. True: it is the arm's, not the client's. */

@@ -10,6 +10,17 @@ import { RetryBudget } from './retry-budget.ts';
 import type { RouterStats } from './router-stats.ts';
 import type { Shadow, ShadowedPath } from './shadow.ts';
 import type { FallbackReason, TrialStats } from './trial-stats.ts';
+import { UsualTime } from './usual-time.ts';
+
+/** What there is of stable to spare: requests that it may answer for the candidate, and the time it needs for one. */
+class Spare {
+  readonly budget: RetryBudget;
+  readonly usual = new UsualTime();
+
+  constructor(budgetShare: number) {
+    this.budget = new RetryBudget(budgetShare);
+  }
+}
 
 /** One way of answering a request, from its body to the reply; asks `replaces` about what a model answered. */
 export interface TriedPath {
@@ -27,7 +38,7 @@ export class TrialPath {
   private readonly stats: TrialStats;
   private readonly failures: RouterStats;
   /** By endpoint; those without a rollout are let go when the table changes. */
-  private readonly budgets = new Map<string, RetryBudget>();
+  private readonly spares = new Map<string, Spare>();
 
   constructor(dispatch: Dispatch, evidence: EvidenceBook, shadow: Shadow, stats: TrialStats, failures: RouterStats) {
     this.dispatch = dispatch;
@@ -54,7 +65,8 @@ export class TrialPath {
       this.failures.logInternal(error, call);
       reply = await path.attempt(call);
     }
-    first.answered(performance.now());
+    if (first.answered(performance.now()) && !first.isCandidate)
+      this.spares.get(call.endpoint)?.usual.add(first.outcome!.durationMs);
     if (first.answersForCandidate(call.arm.target.deployment)) {
       first.fellBack();
       this.stats.countFallback(call.endpoint, first.rollout.candidate.version, first.fallback ?? 'unready');
@@ -95,13 +107,13 @@ export class TrialPath {
     if (!trial) return undefined;
     const { rollout, route } = call.route;
     const { fallback } = rollout!.spec;
-    const replaceable = fallback !== null && route.idempotent;
-    const first = new FirstAttempt(rollout!, trial, call.deadlineAt - now, replaceable);
-    if (replaceable) {
-      const budget = this.budgetOf(call.endpoint, fallback.budgetPercent);
-      budget.countRequest(now);
-      if (first.isCandidate && budget.hasRoom(now)) first.cut();
-    }
+    const leftMs = call.deadlineAt - now;
+    const spare = fallback && route.idempotent ? this.spareOf(call.endpoint, fallback.budgetPercent) : undefined;
+    // what stable cannot answer in the other half is not taken from the candidate
+    const judgesLate = spare !== undefined && spare.usual.mostMs <= leftMs / 2;
+    const first = new FirstAttempt(rollout!, trial, leftMs, { replaceable: spare !== undefined, judgesLate });
+    spare?.budget.countRequest(now);
+    if (judgesLate && first.isCandidate && spare.budget.hasRoom(now)) first.cut();
     call.trial = trial;
     call.first = first;
     first.shadowed = !first.isCandidate && !trial.ended && this.shadow.wants(call.route, Math.random());
@@ -114,7 +126,7 @@ export class TrialPath {
     const now = performance.now();
     if (!stable || now >= call.deadlineAt) return false;
     const { spec, candidate } = first.rollout;
-    if (!this.budgetOf(call.endpoint, spec.fallback!.budgetPercent).take(now)) {
+    if (!this.spareOf(call.endpoint, spec.fallback!.budgetPercent).budget.take(now)) {
       this.stats.countRefused(call.endpoint, candidate.version, reason);
       return false;
     }
@@ -130,17 +142,17 @@ export class TrialPath {
     return this.dispatch.table().deployments.get(rollout.stable.deployment);
   }
 
-  private budgetOf(endpoint: string, percent: number): RetryBudget {
-    let budget = this.budgets.get(endpoint);
-    if (budget?.share !== percent / 100) {
-      budget = new RetryBudget(percent / 100);
-      this.budgets.set(endpoint, budget);
+  private spareOf(endpoint: string, percent: number): Spare {
+    let spare = this.spares.get(endpoint);
+    if (spare?.budget.share !== percent / 100) {
+      spare = new Spare(percent / 100);
+      this.spares.set(endpoint, spare);
     }
-    return budget;
+    return spare;
   }
 
   private forgetOver(): void {
     const { endpoints } = this.dispatch.table();
-    for (const endpoint of this.budgets.keys()) if (!endpoints.get(endpoint)?.rollout) this.budgets.delete(endpoint);
+    for (const endpoint of this.spares.keys()) if (!endpoints.get(endpoint)?.rollout) this.spares.delete(endpoint);
   }
 }
