@@ -418,6 +418,24 @@ describe('a progressive endpoint', () => {
     expect(router.arms('t/n')).toEqual(['1 1']);
   });
 
+  it('a candidate that was taken back stays loaded while a router may still send to it', async () => {
+    const { stable, candidate } = await onTrial('t/p', 'p/p');
+    const held = (await look('t/p')).deployments.find(({ digest }) => digest === candidate)!.id;
+    router.inFlight = { [held]: 1 };
+    await refuse('t/p', candidate, 2);
+    await converge();
+    expect([router.arms('t/p'), loaded('p')]).toEqual([['1 1'], ['p-v1', 'p-v2']]);
+    // nor does it come back while it is still there: the stable one loses its server
+    agent.behaviour.set('p-v1-', 'CUDA error');
+    await converge();
+    expect(await digestOf('t/p', 1)).toBe(stable);
+    expect(router.table!.endpoints['t/p']!.targets.map(({ version }) => version)).not.toContain(2);
+    agent.behaviour.clear();
+    router.inFlight = {};
+    await converge();
+    expect(loaded('p')).not.toContain('p-v2');
+  });
+
   it('a pass that changes nothing writes nothing, and asks nobody', async () => {
     await onTrial('t/o', 'p/o');
     const rows = () =>
