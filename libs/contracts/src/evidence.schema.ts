@@ -23,7 +23,7 @@ export const bucketSet = z
 export const metricEvidence = z.object({ n: count, x: count, seen: bucketSet.optional(), hit: bucketSet.optional() });
 export type MetricEvidence = z.infer<typeof metricEvidence>;
 
-/** By metric: `error`, `slow`, `contract`, and the names of flags. `closed`: whole cohorts only, for promotion; `ended`: all that has ended. */
+/** By metric: `error`, `slow`, `contract`, and the names of flags. `closed`: whole cohorts only, in order, for every verdict; `ended`: all that has ended. */
 export const armEvidence = z.object({
   ended: z.record(z.string(), metricEvidence),
   closed: z.record(z.string(), metricEvidence),

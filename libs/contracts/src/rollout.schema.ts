@@ -230,7 +230,7 @@ export const rolloutSimulation = z
     falseRollbackRate: z.number(),
     /** Smallest error rate of the candidate that is rolled back in 95 % of runs; null: none below 100 %. */
     smallestDetectable: z.number().nullable(),
-    /** Of an identical version. Null: more than half of the runs did not end in time. */
+    /** Of an identical version, up to its bake. Null: more than half of the runs did not come to it. */
     medianPromoteMs: z.number().nullable(),
     p95PromoteMs: z.number().nullable(),
     /** Bad requests until the stop, for candidates of these error rates. */

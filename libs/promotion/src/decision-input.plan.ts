@@ -1,16 +1,10 @@
-import type { DecisionInput, Margin } from '@perch/contracts';
+import type { DecisionInput } from '@perch/contracts';
 import type { RolloutEvidence } from './evidence/evidence.entity.ts';
 import type { RolloutRecord } from './rollout.entity.ts';
-import { marginOf } from './statistics/margin.decide.ts';
+import { marginFor } from './statistics/margin.decide.ts';
 
 /** Of a metric that the baseline says nothing of. */
 const usualR0 = 1.25;
-
-function marginIn({ policy, baseline }: RolloutRecord, metric: string): Margin {
-  const guarded = metric === 'error' || metric === 'slow' || metric === 'contract' ? policy[metric] : undefined;
-  const named = [...policy.flags, ...policy.provided].find(({ name }) => name === metric);
-  return (guarded || undefined)?.margin ?? named?.margin ?? baseline?.autoMargin ?? marginOf(metric);
-}
 
 /** All that a decision looks at, as values: stored with it, it can be decided again. */
 export function inputOf(rollout: RolloutRecord, evidence: RolloutEvidence, now: Date): DecisionInput {
@@ -29,7 +23,7 @@ export function inputOf(rollout: RolloutRecord, evidence: RolloutEvidence, now: 
     metrics: evidence.metrics.map((counts) => ({
       ...counts,
       r0: baseline?.r0[counts.metric] ?? usualR0,
-      margin: marginIn(rollout, counts.metric),
+      margin: marginFor(policy, counts.metric, baseline?.autoMargin),
       ...(gaps[counts.metric] === undefined ? {} : { stepGap: gaps[counts.metric]! }),
     })),
     pairs: evidence.pairs,
