@@ -4,6 +4,7 @@ import { Transactions } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BaselineService } from '../../libs/promotion/src/evidence/baseline.service.ts';
 import { HistoryReconcile } from '../../libs/promotion/src/evidence/history.reconcile.ts';
+import { TrafficHistoryStore } from '../../libs/promotion/src/evidence/traffic-history.store.ts';
 import { EvidenceStand } from '../support/evidence.ts';
 
 let stand: EvidenceStand;
@@ -47,6 +48,8 @@ describe('the day before a rollout', () => {
     await look();
     await look(); // nothing new: nothing more
     await say('text/day', 400, 0, { boot: 'b2' });
+    const recent = await stand.get(TrafficHistoryStore).recent(stand.get(Transactions).manager, 'text/day');
+    expect(recent).toMatchObject({ requests: 100 });
     const baseline = await measure('text/day');
     expect(baseline).toMatchObject({ requests: 1_000, errorRate: 0.001, r0: { error: 1, slow: 1.25, contract: 1.25 } });
     expect(Math.abs(baseline.requestsPerMinute - 600)).toBeLessThan(30);

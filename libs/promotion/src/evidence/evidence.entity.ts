@@ -2,7 +2,7 @@ import type { FeedbackReading, MetricInput, PairEvidence } from '@perch/contract
 import type { Baseline, RolloutRecord } from '../rollout.entity.ts';
 
 /** What `EvidenceService.read` wants to know of a rollout; a `RolloutRecord` has it all. Counts of epochs that are not named do not count. */
-export type EvidenceScope = Pick<RolloutRecord, 'id' | 'epochs' | 'policy' | 'stickyHeader' | 'baseline'>;
+export type EvidenceScope = Pick<RolloutRecord, 'id' | 'endpoint' | 'epochs' | 'policy' | 'stickyHeader' | 'baseline'>;
 
 /** n judged, x of them with the event: requests, or buckets under a sticky key. */
 export interface Tally {
@@ -34,7 +34,7 @@ export interface RolloutEvidence {
   keyless: number;
   /** Requests of the current epoch that ended, both arms. */
   requests: { stable: number; candidate: number };
-  /** Of the current epoch, all arms, keyless ones too. */
+  /** All arms, keyless ones too: since the minute began that is noted next, else over the current epoch. */
   requestsPerMinuteNow: number;
   /** Since counts last changed; null: there are none yet. */
   sinceEvidenceMs: number | null;

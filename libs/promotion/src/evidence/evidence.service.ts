@@ -103,8 +103,8 @@ export class EvidenceService {
 
   /** All that is known of a rollout, merged. */
   async read(tx: Tx, scope: EvidenceScope): Promise<RolloutEvidence> {
-    const { id, epochs, policy, stickyHeader } = scope;
-    const { counts, feedback, provided } = this.store;
+    const { id, endpoint, epochs, policy, stickyHeader } = scope;
+    const { counts, feedback, provided, history } = this.store;
     const numbers = epochs.map(({ epoch }) => epoch);
     const sticky = stickyHeader !== null;
     const judged = await feedback.judged(tx, id, policy.flags);
@@ -112,6 +112,7 @@ export class EvidenceService {
     const unread = { body: nothingRead, ageMs: null, fault: null };
     return readEvidence(scope, {
       ...(await counts.counted(tx, id, numbers)),
+      recent: await history.recent(tx, endpoint),
       sets: sticky ? await counts.sets(tx, id, numbers) : [],
       feedback: delayedFlags(policy.flags).map(({ name }) =>
         feedbackMetric(name, judged, epochs, { sticky, a: policy.promotionAlpha }),

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { CountStore } from './count.store.ts';
 import { FeedbackStore } from './feedback.store.ts';
 import { ProvidedStore } from './provided.store.ts';
+import { TrafficHistoryStore } from './traffic-history.store.ts';
 
 /** Everything that evidence is kept in. */
 @Injectable()
@@ -10,5 +11,6 @@ export class EvidenceStore {
     readonly counts: CountStore,
     readonly feedback: FeedbackStore,
     readonly provided: ProvidedStore,
+    readonly history: TrafficHistoryStore,
   ) {}
 }

@@ -10,6 +10,7 @@ import { type EvidenceSight, readEvidence } from './read.plan.ts';
 const now = new Date(1_700_000_000_000);
 const scope = (change: Partial<EvidenceScope> = {}): EvidenceScope => ({
   id: 'r1',
+  endpoint: 'text/a',
   epochs: [{ epoch: 4, share: 0.25, since: new Date(now.getTime() - 120_000) }],
   policy: rolloutPolicy.parse({}),
   stickyHeader: null,
@@ -25,7 +26,15 @@ const row = (candidate: Record<string, { n: number; x: number }>, bad?: number):
     keyless: 0,
   },
 });
-const sight = (rows: CountedRow[]): EvidenceSight => ({ rows, sets: [], now, at: null, feedback: [], provided: [] });
+const sight = (rows: CountedRow[]): EvidenceSight => ({
+  rows,
+  sets: [],
+  now,
+  at: null,
+  recent: null,
+  feedback: [],
+  provided: [],
+});
 
 describe('readEvidence', () => {
   it('of nothing says that there is nothing', () => {
@@ -56,6 +65,10 @@ describe('readEvidence', () => {
     const counted = row({ error: { n: 100, x: 0 } });
     const rows = [counted, { ...counted, counts: { ...counted.counts, keyless: 20 } }];
     expect(readEvidence(scope(), sight(rows)).requestsPerMinuteNow).toBe(110);
+    const nowWith = (recent: EvidenceSight['recent']) =>
+      readEvidence(scope(), { ...sight(rows), recent }).requestsPerMinuteNow;
+    expect(nowWith({ requests: 900, spanMs: 30_000 })).toBe(1_800); // traffic grew just now, long after the epoch began
+    expect(nowWith({ requests: 900, spanMs: 3_000 })).toBe(110); // too short to say
   });
 });
 

@@ -31,13 +31,18 @@ export interface EvidenceSight {
   /** The database's clock, and when rows last changed. */
   now: Date;
   at: Date | null;
+  /** Of the endpoint, all versions, since the last look at its traffic; null: there was none. */
+  recent: { requests: number; spanMs: number } | null;
   feedback: (OtherMetric & { reading: FeedbackReading })[];
   provided: OtherMetric[];
 }
 
+/** A shorter time says more about chance than about traffic. */
+const leastSpanMs = 10_000;
+
 /** What decisions look at, from all that is stored. */
 export function readEvidence(scope: EvidenceScope, sight: EvidenceSight): RolloutEvidence {
-  const { rows, sets, now, at, feedback, provided } = sight;
+  const { rows, sets, now, at, recent, feedback, provided } = sight;
   const { policy, epochs, stickyHeader } = scope;
   const names = countedMetrics(policy, scope.baseline?.slowMs);
   const current = epochs.at(-1);
@@ -50,7 +55,10 @@ export function readEvidence(scope: EvidenceScope, sight: EvidenceSight): Rollou
     fallbacks: rows.reduce((sum, { counts }) => sum + counts.fallbacks, 0),
     keyless: keylessOf(rows),
     requests,
-    requestsPerMinuteNow: perMinute(requests.stable + requests.candidate + keylessOf(currentRows), sinceMs),
+    requestsPerMinuteNow:
+      recent && recent.spanMs >= leastSpanMs
+        ? perMinute(recent.requests, recent.spanMs)
+        : perMinute(requests.stable + requests.candidate + keylessOf(currentRows), sinceMs),
     sinceEvidenceMs: at && Math.max(0, now.getTime() - at.getTime()),
     feedback: feedback.map(({ reading }) => reading),
     holds: others.flatMap(({ hold }) => hold ?? []),

@@ -107,6 +107,20 @@ export class TrafficHistoryStore {
     };
   }
 
+  /** Requests that came in since the last look at an endpoint; null: nobody looked yet. */
+  async recent(tx: Tx, endpoint: string): Promise<{ requests: number; spanMs: number } | null> {
+    const [row] = await tx.query(
+      `select extract(epoch from clock_timestamp() - l.at) * 1000 as span, (
+         select coalesce(sum(s.requests - case when m.boot_id = s.boot_id and m.requests <= s.requests then m.requests else 0 end), 0)
+         from router_stats s left join traffic_marks m
+           on m.router_id = s.router_id and m.endpoint = s.endpoint and m.version = s.version
+         where s.endpoint = l.endpoint) as requests
+       from traffic_looks l where l.endpoint = $1`,
+      [endpoint],
+    );
+    return row ? { requests: Number(row.requests), spanMs: Number(row.span) } : null;
+  }
+
   /** What is older than the day before any rollout, and what was noted of endpoints that are not progressive any more. */
   async sweep(tx: Tx): Promise<void> {
     const gone = (table: string) =>
