@@ -167,7 +167,7 @@ describe('the words of perch rollout', () => {
     const { text, value } = await perch(simulate, ['text/a'], flags);
     expect(value as RolloutSimulation).toMatchObject({ requestsPerMinute: 30_000, errorRate: 0.001, runs: 50 });
     expect(text).toContain('Requests as given; errors as given.');
-    expect(text).toMatch(/an equal version is promoted after +\d/);
+    expect(text).toMatch(/an equal version comes to its bake after +\d/);
   }, 60_000);
 
   it.each([

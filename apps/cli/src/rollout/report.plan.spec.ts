@@ -107,9 +107,10 @@ runs              500
 
 Requests as in the busiest minute of the endpoint's last day; errors as given.
 
-an equal version is promoted after  11 min (95 % of runs: 13 min 5 s)
-an equal version is rolled back in  1.2 % of runs
-rolled back in 95 % of runs         from 0.31 % errors on
+an equal version comes to its bake after  11 min (95 % of runs: 13 min 5 s)
+and is promoted so much later             10 min
+an equal version is rolled back in        1.2 % of runs
+rolled back in 95 % of runs               from 0.31 % errors on
 
 ERRORS OF THE CANDIDATE  ROLLED BACK  BAD REQUESTS UNTIL THEN (MEDIAN)
 2.1 %                    100 %        3

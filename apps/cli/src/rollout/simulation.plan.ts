@@ -27,7 +27,8 @@ export function simulationText(
       ? span(null)
       : `${span(simulation.medianPromoteMs)} (95 % of runs: ${simulation.p95PromoteMs === null ? 'not in time' : span(simulation.p95PromoteMs)})`;
   const found = factsText([
-    ['an equal version is promoted after', promote],
+    ['an equal version comes to its bake after', promote],
+    ['and is promoted so much later', spanText(policy.bakeMs)],
     ['an equal version is rolled back in', `${percentText(simulation.falseRollbackRate)} of runs`],
     [
       'rolled back in 95 % of runs',
