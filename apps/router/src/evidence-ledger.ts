@@ -2,6 +2,7 @@ import type { MetricEvidence, WorkerEvidence } from '@perch/contracts';
 
 /** Sets of buckets are what is big: a report stays well below what the control plane takes in one. */
 const mostSetCharacters = 1_000_000;
+const mostEntries = 2_000;
 /** So long after its last change nobody asks for it again, other than a control plane that lost its memory. */
 const keepMs = 3_600_000;
 
@@ -60,7 +61,7 @@ export class EvidenceLedger {
     let size = 0;
     for (const entry of this.entries.values()) {
       if (!entry.news) continue;
-      if (size > mostSetCharacters) break;
+      if (size > mostSetCharacters || taken.told.length >= mostEntries) break;
       const { fresh } = entry;
       const one = structuredClone(entry.whole);
       eachMetric(one, (metric, _, path) => {
