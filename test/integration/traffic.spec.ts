@@ -1,4 +1,4 @@
-import type { EndpointSpecInput, Route } from '@perch/contracts';
+import { type EndpointSpecInput, type Route, sha256Hex } from '@perch/contracts';
 import {
   EndpointService,
   FanOutReconcile,
@@ -426,14 +426,39 @@ describe('a progressive endpoint', () => {
     await converge();
     expect([router.arms('t/p'), loaded('p')]).toEqual([['1 1'], ['p-v1', 'p-v2']]);
     // nor does it come back while it is still there: the stable one loses its server
-    agent.behaviour.set('p-v1-', 'CUDA error');
+    for (const { behaviour } of agents) behaviour.set('p-v1-', 'CUDA error');
     await converge();
     expect(await digestOf('t/p', 1)).toBe(stable);
     expect(router.table!.endpoints['t/p']!.targets.map(({ version }) => version)).not.toContain(2);
-    agent.behaviour.clear();
+    for (const { behaviour } of agents) behaviour.clear();
     router.inFlight = {};
     await converge();
     expect(loaded('p')).not.toContain('p-v2');
+  });
+
+  it('servers are handed the golden requests of a version; one that is not answered fails the candidate alone', async () => {
+    await world.apply(progressive('t/q', 'p/q'));
+    await world.versions.put('p/q');
+    await converge();
+    for (const { behaviour } of agents)
+      behaviour.set('q-v2-', 'golden request one: output y differs at [0]: wanted 2, got 3');
+    const file = (path: string) => ({ path, sha256: sha256Hex(path), size: 9 });
+    await world.versions.put('p/q', { files: ['model.onnx', 'golden/one.json'].map(file) });
+    await converge();
+    const [, model] = agents
+      .flatMap(({ desired }) => Object.entries(desired))
+      .find(([name]) => name.startsWith('q-v2-'))!;
+    expect(model.files.map(({ path }) => path)).toEqual(['1/model.onnx', 'golden/one.json']);
+    const [second] = (await look('t/q')).deployments;
+    expect([second!.state, second!.reason]).toEqual([
+      'failed',
+      expect.stringMatching(/^server s\d: golden request one: output y differs at \[0\]: wanted 2, got 3$/),
+    ]);
+    expect(router.arms('t/q')).toEqual(['1 1']);
+    expect((await status('t/q')).message).toMatch(
+      /^version 2 failed: server s\d: golden request one: .*; version 1 serves$/,
+    );
+    for (const { behaviour } of agents) behaviour.clear();
   });
 
   it('a pass that changes nothing writes nothing, and asks nobody', async () => {
