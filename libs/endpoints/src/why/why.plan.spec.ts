@@ -1,4 +1,4 @@
-import type { EndpointSpec, Route, WhyStep } from '@perch/contracts';
+import { type EndpointSpec, type Route, splitSpec, type WhyStep } from '@perch/contracts';
 import type { PlacementSight } from '@perch/fleet';
 import { describe, expect, it } from 'vitest';
 import { parseSpec } from '../spec.plan.ts';
@@ -254,6 +254,19 @@ describe('what is served', () => {
       state: 'ok',
       message: 'server gpu-1 serves it, and is drained by olga (waits to be ready on gpu-2)',
     });
+  });
+  it('because a split names it, whatever the rule says and without a share of its own', () => {
+    const draft = [version(1, 'draft'), version(2, 'published')];
+    const split = splitSpec.parse({ name: 'ab', targets: ['text/a/1'], weights: [1] });
+    const published = { route: route(0, [['d1', 1], ['d2', 2]]), since: 8 }; // biome-ignore format: one row reads better
+    const facts = { ...served, versions: draft, published, wantedRoute: published.route };
+    expect(planWhy(facts, 1).served).toBe(false);
+    const why = planWhy({ ...facts, splits: [{ name: 'ab', spec: split }] }, 1);
+    expect(why.served).toBe(true);
+    expect(why.chain.filter(({ step }) => ['rule', 'traffic'].includes(step)).map(({ message }) => message)).toEqual([
+      'split ab names it, so it is served whatever the rule says',
+      'split ab sends to it; under the name text/a it has no share',
+    ]);
   });
   it('tells of a version that serves in the place of a newer one', () => {
     const why = planWhy({ ...served, ...two }, 1);

@@ -23,7 +23,7 @@ export function planWhy(facts: WhyFacts, asked: number | null): EndpointWhy {
   const chain = chainOf(facts, version);
   const share = version === null ? 0 : shareOf(facts.published.route, version);
   const following = chain.some(({ step, state }) => step === 'router' && state === 'ok');
-  const served = share > 0 && following;
+  const served = following && chain.some(({ step, state }) => step === 'traffic' && state === 'ok');
   return { endpoint: facts.name, version, served, summary: summaryOf(facts, version, chain, served, share), chain };
 }
 
@@ -153,6 +153,7 @@ function summaryOf(
   if (served) {
     const percent = Math.round(share * 10_000) / 100;
     const but = trouble.length > 0 ? `; but ${trouble[0]!.message}` : '';
+    if (share === 0) return `${which} is served: ${chain.find(({ step }) => step === 'traffic')!.message}${but}`;
     return `${which} is served and gets ${percent} % of the traffic${but}`;
   }
   // what stands deepest of those that cannot come about by themselves is the cause; "failed" above it only repeats it
