@@ -2,7 +2,7 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Endpoint, Version } from '@perch/contracts';
+import type { Endpoint, Split, Version } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { scaleModel } from '../support/onnx.ts';
@@ -139,10 +139,11 @@ describe('specifications', () => {
     await mkdir(join(person.folder, 'specs'));
     await write('specs/extra.pbtxt', 'parameters { key: "made_by" value: { string_value: "perch" } }\n');
     const yaml =
-      'kind: Endpoint\nname: a\nmodel: {project: nlp, name: scale, version: 1}\nengine: {config: ./extra.pbtxt}\n---\nname: b\nmodel: {project: nlp, name: scale}\n';
+      'kind: Split\nname: ab\ntargets: [a, b]\nweights: [1, 3]\n---\nkind: Endpoint\nname: a\nmodel: {project: nlp, name: scale, version: 1}\nengine: {config: ./extra.pbtxt}\n---\nname: b\nmodel: {project: nlp, name: scale}\n';
     await write('specs/both.yaml', yaml);
     const before = await run('diff', '-f', 'specs/both.yaml');
     expect(before).toMatchObject({ code: 1, out: expect.stringContaining('Endpoint a would be added') });
+    expect(before.out).toContain('Split ab would be added');
     expect((await run('endpoint', 'show', 'a')).code).toBe(3);
     const applied = await run('apply', '-f', 'specs/both.yaml', '--wait');
     expect(applied).toMatchObject({ code: 0, out: expect.stringContaining('Endpoint b is added') });
@@ -151,6 +152,21 @@ describe('specifications', () => {
       out: expect.stringContaining('is as it should be'),
     });
     expect((await person.json<Endpoint>('endpoint', 'show', 'a')).spec.engine.config).toContain('made_by');
+  });
+  it('of splits, and the verbs that change them', async () => {
+    expect((await person.json<Split>('split', 'show', 'ab')).arms.map((arm) => arm.weightPercent)).toEqual([25, 75]);
+    expect((await run('endpoint', 'infer', 'ab', '--json', '{"x": [[1,2,3,4]]}')).code).toBe(0);
+    const changed = await run('split', 'update', 'ab', '--target', 'a=9', '--target', 'b=1', '--sticky', 'x-user');
+    expect(changed.out).toContain('Split ab is changed (generation 2): 90 % to a, 10 % to b.');
+    expect((await run('split', 'update', 'ab', '--target', 'a=1', '--if-generation', '1')).code).toBe(4);
+    expect((await run('split', 'list')).out).toMatch(/ab +a 9, b 1 +2 +90 % to a/);
+    expect((await run('split', 'show', 'ab')).out).toMatch(/sticky +x-user[\s\S]*a +a +1 +90 %/);
+    expect((await run('split', 'add', 'ab', '--target', 'a')).code).toBe(4);
+    expect(await run('split', 'add', 'x', '--target', 'none')).toMatchObject({ code: 2, err: expect.stringContaining('there is no endpoint none') }); // biome-ignore format: one row reads better
+    expect(await run('split', 'add', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--target') });
+    expect((await run('endpoint', 'remove', 'b')).err).toContain('in use by split ab (b)');
+    expect((await run('split', 'remove', 'ab')).code).toBe(0);
+    expect((await run('split', 'show', 'ab')).code).toBe(3);
   });
   it('change nothing when one document of several is wrong, and name it', async () => {
     await write(
