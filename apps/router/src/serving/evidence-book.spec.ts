@@ -1,10 +1,13 @@
-import { bucketCount, type RouteRollout, type RouteTarget, workerEvidence } from '@perch/contracts';
+import {
+  bucketCount, type RouteRollout, type RouteTarget, type WorkerEvidence, workerEvidence,
+} from '@perch/contracts'; // biome-ignore format: one list
 import { type CompiledRoute, compileRoute } from '@perch/routing';
+import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Side } from './call.ts';
 import { EvidenceBook } from './evidence-book.ts';
 import { EvidenceLease, monotonicMs } from './evidence-lease.ts';
-import type { FirstOutcome } from './evidence-trial.ts';
+import type { EvidenceTrial, FirstOutcome } from './evidence-trial.ts';
 
 const target = (deployment: string, version: number): RouteTarget => ({
   deployment,
@@ -51,6 +54,7 @@ const start = Math.ceil(performance.now() / 1_000) * 1_000;
 const fine: FirstOutcome = { outcome: 'answered', durationMs: 5, broken: false };
 
 let book: EvidenceBook;
+let runs = 0;
 beforeEach(() => {
   const lease = new EvidenceLease();
   lease.accepted(monotonicMs());
@@ -170,6 +174,60 @@ describe('cohorts', () => {
       [1, 1],
       [2, 1],
     ]);
+  });
+});
+
+describe('whatever comes in whatever order', () => {
+  const call = fc.record({
+    at: fc.integer({ min: 0, max: 6_000 }),
+    takes: fc.integer({ min: 1, max: 9_999 }),
+    /** `lost`: nothing is ever heard of it. */
+    how: fc.constantFrom('answered', 'failed', 'lost'),
+    side: fc.constantFrom<Side>('stable', 'candidate'),
+  });
+  const looks = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 8 });
+
+  it('closed is always what arrived before some second, with all its outcomes; in the end it is everything, once', () => {
+    fc.assert(
+      fc.property(fc.array(call, { maxLength: 25 }), looks, (calls, times) => {
+        runs += 1;
+        const route = routeOf({ id: `r${runs}` });
+        const failed = ({ how }: (typeof calls)[number]) => how !== 'answered';
+        const trials: EvidenceTrial[] = [];
+        let last: WorkerEvidence | undefined;
+        const steps = [
+          ...calls.map(({ at, side }, place) => ({
+            at,
+            go: () => {
+              trials[place] = begin(route, at, side)!;
+            },
+          })),
+          ...calls.flatMap(({ how, ...one }, place) => {
+            const go = () => how !== 'lost' && trials[place]!.firstOutcome({ outcome: how, durationMs: one.takes });
+            return [{ at: one.at + one.takes, go }];
+          }),
+          ...times.map((at) => ({ at, go: () => check(at) })),
+        ].sort((a, b) => a.at - b.at);
+        const check = (at: number, all = false) => {
+          last = tell(at, all) ?? last;
+          if (!last) return;
+          const seconds = [0, 1, 2, 3, 4, 5, 6, 7].map((second) => {
+            const early = calls.filter((one) => one.at < second * 1_000);
+            return `${early.length} ${early.filter(failed).length}`;
+          });
+          const [stable, candidate] = [last.stable.closed['error']!, last.candidate.closed['error']!];
+          expect(seconds).toContain(`${stable.n + candidate.n} ${stable.x + candidate.x}`);
+        };
+        for (const { go } of steps) go();
+        check(30_000, true);
+        for (const side of ['stable', 'candidate'] as const) {
+          const own = calls.filter((one) => one.side === side);
+          const counts = { n: own.length, x: own.filter(failed).length };
+          expect(last?.[side].closed['error'] ?? { n: 0, x: 0 }).toEqual(counts);
+          expect(last?.[side].closed).toEqual(last?.[side].ended);
+        }
+      }),
+    );
   });
 });
 
