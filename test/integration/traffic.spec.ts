@@ -10,7 +10,7 @@ import {
 } from '@perch/endpoints';
 import { Transactions, WorkStore } from '@perch/platform/database';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FakeAgent, type FakeRouter, FleetWorld, operator, ruleSpec } from '../support/fleet.ts';
+import { Crash, type FakeAgent, type FakeRouter, FleetWorld, operator, ruleSpec } from '../support/fleet.ts';
 
 const trial: ForcedRollout = {
   id: 'r1', epoch: 0, salt: 'salt', leaseMs: 15_000, slowMs: null, slowGraceMs: 30_000, metrics: ['error'],
@@ -460,6 +460,34 @@ describe('a progressive endpoint', () => {
     );
     for (const { behaviour } of agents) behaviour.clear();
   });
+
+  it.each(['before commit', 'after commit'] as const)(
+    'a crash %s of any step loses no word about the traffic',
+    async (when) => {
+      for (const n of [1, 2, 3]) {
+        const name = `t/crash-${when.slice(0, 5).trim()}-${n}`;
+        const model = name.replace('t/', 'p/');
+        await world.apply(progressive(name, model));
+        for (let version = 0; version < 2; version += 1) {
+          await world.versions.put(model);
+          await converge();
+        }
+        const candidate = await digestOf(name, 2);
+        const say = () => put(name, (force) => ({ ...force, candidate, share: 0.25, rollout: trial }));
+        const crash = world.crashAt(n, when);
+        const dies = async () => {
+          await say();
+          await converge();
+        };
+        await expect(dies()).rejects.toBeInstanceOf(Crash);
+        crash.stop();
+        await world.restart();
+        await say(); // a rollout says again what it said
+        await converge();
+        expect(router.arms(name)).toEqual(['2 0.25', '1 0.75']);
+      }
+    },
+  );
 
   it('a pass that changes nothing writes nothing, and asks nobody', async () => {
     await onTrial('t/o', 'p/o');
