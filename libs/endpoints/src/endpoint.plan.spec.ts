@@ -68,6 +68,7 @@ class Sandbox {
           id,
           name: id,
           presence,
+          labels: {},
           reported: true,
           drain: null,
           external: false,

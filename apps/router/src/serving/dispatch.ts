@@ -80,7 +80,7 @@ export class Dispatch {
       const timeoutMs = Math.ceil(call.remainingMs(now));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
-      upstream.begin();
+      upstream.begin(now);
       try {
         const reply = await attempt(upstream, { timeoutMs, cancellation: call.exchange });
         this.ended(upstream, 'fine');

@@ -61,7 +61,8 @@ const rows: Record<FaultKind, Row> = {
     const reached = fault instanceof ConnectionFault ? fault.reached : 'sent';
     if (reached === 'nothing') return down(fault, tried);
     const error = new AppError('upstream', `the connection to the model server of ${tried.endpoint} was lost`);
-    return { server: 'failed', retry: reached === 'sent' && tried.idempotent ? 'budgeted' : 'no', error };
+    // Replies are passed on whole, so of one that was cut short nothing has reached the client.
+    return { server: 'failed', retry: tried.idempotent ? 'budgeted' : 'no', error };
   },
   deadline: (_, { shortened, endpoint }) => ({
     server: shortened ? 'fine' : 'failed',
