@@ -24,6 +24,7 @@ export class RouterPrimary implements Stoppable {
   private readonly logger: Logger;
   private readonly control: ControlSide;
   private readonly states = new Map<number, WorkerState>();
+  private readonly listening = new Set<number>();
   private readonly counts = new Map<number, Count>();
   /** What each worker counted at the last scrape, and what ended ones had counted by then: counters never go back. */
   private readonly counted = new Map<number, MetricFamily[]>();
@@ -66,12 +67,14 @@ export class RouterPrimary implements Stoppable {
     this.states.set(worker.id, noTable);
     return new Promise((resolve) => {
       worker.on('message', (message: FromWorker) => {
-        if (message.kind === 'listening') resolve(message.address);
-        else this.hear(worker, message);
+        if (message.kind !== 'listening') return this.hear(worker, message);
+        this.listening.add(worker.id);
+        resolve(message.address);
       });
       worker.on('error', (error) => this.logger.error('worker failed', { error }));
       worker.on('exit', (code, signal) => {
         this.states.delete(worker.id);
+        this.listening.delete(worker.id);
         this.keepCounts(worker.id);
         this.book.gone(worker.id);
         if (this.stopping) return;
@@ -129,7 +132,8 @@ export class RouterPrimary implements Stoppable {
         clearTimeout(limit);
         resolve();
       });
-      if (worker.isConnected()) worker.send({ kind: 'stop' } satisfies ToWorker);
+      // what is said to a worker that is still starting may be heard by nobody
+      if (worker.isConnected() && this.listening.has(worker.id)) worker.send({ kind: 'stop' } satisfies ToWorker);
       else worker.process.kill('SIGTERM');
     });
   }

@@ -60,6 +60,8 @@ export class RouterWorker {
       this.tellServed();
     }, stateEveryMs);
     tell({ kind: 'listening', address });
+    // Told to stop while it started: only now is there somebody who acts on it.
+    if (this.stopping) setImmediate(() => process.kill(process.pid, 'SIGTERM'));
     return app;
   }
 
