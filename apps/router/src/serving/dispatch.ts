@@ -121,7 +121,8 @@ export class Dispatch {
   private async failed(call: Call, upstream: Upstream, error: unknown): Promise<void> {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
-    const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened });
+    const gone = call.exchange.cancelled;
+    const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened, gone });
     this.ended(upstream, verdict.server);
     if (verdict.retry === 'no') throw verdict.error;
     if (verdict.retry === 'budgeted') await this.retryTurn(call, verdict.error);

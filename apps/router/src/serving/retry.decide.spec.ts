@@ -48,7 +48,16 @@ describe('judgeFailure', () => {
     ],
     ['the model failed', fault('model'), {}, 'failed', 'no', 'upstream'],
     ['restricted', fault('restricted'), {}, 'failed', 'no', 'upstream'],
-    ['client gone', fault('cancelled'), {}, 'fine', 'no', 'cancelled'],
+    ['client gone', fault('cancelled'), { gone: true }, 'fine', 'no', 'cancelled'],
+    ['given up by a server that ends', fault('cancelled'), {}, 'failed', 'budgeted', 'upstream'],
+    [
+      'given up by a server that ends, not idempotent',
+      fault('cancelled'),
+      { idempotent: false },
+      'failed',
+      'no',
+      'upstream',
+    ],
     ['a reply we cannot read', new AppError('upstream', 'not JSON'), {}, 'failed', 'no', 'upstream'],
     ['our own mistake', new TypeError('x is undefined'), {}, 'fine', 'no', 'internal'],
   ])('%s', (_what, error, more, server, retry, code) => {
