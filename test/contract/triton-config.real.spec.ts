@@ -88,12 +88,15 @@ describe.skipIf(missingReason('triton'))('the rules our checks are held to, on a
 
   it('are its own', { timeout: 240_000 }, async () => {
     const wrong: string[] = [];
-    // One by one: failing loads side by side have ended the server.
-    for (const rule of configRules) {
+    const judge = async (rule: ConfigRule) => {
       const words = await refusal(rule);
       if (!(rule.real ? rule.real.test(words) : words === '')) wrong.push(`${rule.name}: ${words || 'taken'}`);
       if (words === '') await control.unload(rule.name);
-    }
+    };
+    // Failing loads side by side have ended the server; the others only wait for one another.
+    for (const rule of configRules.filter(({ real }) => real)) await judge(rule);
+    const fine = configRules.filter(({ real }) => !real);
+    for (let at = 0; at < fine.length; at += 6) await Promise.all(fine.slice(at, at + 6).map(judge));
     expect(wrong).toEqual([]);
   });
 

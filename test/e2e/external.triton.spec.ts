@@ -210,8 +210,12 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     const load = Promise.all(
       Array.from({ length: 4 }, async () => {
         while (running) {
-          const { status, body } = await admin.serve('scale', rows);
-          if (status !== 200) failures.push(`${status} ${JSON.stringify(body)}`);
+          const startedAt = Date.now();
+          const told = await admin.serve('scale', rows).then(
+            ({ status, body }) => (status === 200 ? undefined : `${status} ${JSON.stringify(body)}`),
+            (error: Error) => `${error.message} (${String(error.cause)})`,
+          );
+          if (told) failures.push(`${new Date(startedAt).toISOString()} +${Date.now() - startedAt} ms: ${told}`);
         }
       }),
     );
@@ -228,7 +232,7 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     running = false;
     await load;
     console.log(`explicit: served again ${Date.now() - restartedAt} ms after the restart of the external Triton`);
-    expect(failures).toEqual([]);
+    expect(failures, failures.length > 0 ? await admin.stack.logs() : '').toEqual([]);
 
     await add('theirs', { model: { source: 'own/theirs' } as EndpointSpecInput['model'] });
     await untilSeen('theirs', ['200: 1 9']);

@@ -141,18 +141,21 @@ describe('routers and unloading', () => {
     expect(agent.models).toEqual(['a-v2']);
   });
 
-  it('silence counts only from when somebody began to watch', async () => {
-    await replaceVersion();
-    await converge([agent], []);
-    await world.database.query(`update routers set last_seen_at = now() - interval '11 minutes'`);
-    await world.database.query(
-      `update installation set last_sweep_at = now() - interval '11 minutes', watching_since = now() - interval '1 hour'`,
-    );
-    await world.get(SweepReconcile).sweep();
-    await converge([agent], []);
-    expect(agent.models).toEqual(['a-v1', 'a-v2']);
-    expect((await world.get(ServerService).list())[0]!.live).toBe(true);
-  });
+  it.each(['after', 'before'])(
+    'silence counts only from when somebody began to watch, %s the first sweep',
+    async (when) => {
+      await replaceVersion();
+      await converge([agent], []);
+      await world.database.query(`update routers set last_seen_at = now() - interval '11 minutes'`);
+      await world.database.query(
+        `update installation set last_sweep_at = now() - interval '11 minutes', watching_since = now() - interval '1 hour'`,
+      );
+      if (when === 'after') await world.get(SweepReconcile).sweep();
+      await converge([agent], []);
+      expect(agent.models).toEqual(['a-v1', 'a-v2']);
+      expect((await world.get(ServerService).list())[0]!.live).toBe(true);
+    },
+  );
 
   it('a router that holds an unconfirmed table back, or enrolled a moment ago, holds back an unload', async () => {
     await replaceVersion();

@@ -78,7 +78,10 @@ export class ConstantLoad {
   }
 }
 
-/** With one router and traffic to the newest version, versions only rise: a reply older than one already seen is stale. */
+/** Workers of one router take a new table one after the other. */
+const agreeMs = 1_000;
+
+/** With one router and traffic to the newest version, versions only rise: a reply older than one seen well before is stale. */
 export function staleReplies(replies: readonly Reply[]): Reply[] {
   const ended = [...replies].sort((a, b) => a.endedAt - b.endedAt);
   const highestEndedBefore = (time: number): number => {
@@ -93,5 +96,5 @@ export function staleReplies(replies: readonly Reply[]): Reply[] {
   };
   const prefixMax: number[] = [];
   for (const { version } of ended) prefixMax.push(Math.max(prefixMax.at(-1) ?? 0, version));
-  return replies.filter((reply) => reply.version < highestEndedBefore(reply.startedAt));
+  return replies.filter((reply) => reply.version < highestEndedBefore(reply.startedAt - agreeMs));
 }

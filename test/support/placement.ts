@@ -20,7 +20,7 @@ export const gpu = (more: Partial<ServerFacts['gpus'][number]> = {}): ServerFact
 }); // biome-ignore format: one record
 
 export const plannedServer = (id: string, more: Partial<PlannedServer> = {}): PlannedServer => ({
-  id, name: id, presence: 'live', reported: true, drain: null, external: false, device: 'cpu', facts: null, usage: null, models: 0,
+  id, name: id, presence: 'live', labels: {}, reported: true, drain: null, external: false, device: 'cpu', facts: null, usage: null, models: 0,
   moving: 0, placed: { ramBytes: 0, gpuBytes: 0 }, ...more,
 }); // biome-ignore format: one record
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
-import { endpointName, modelName, poolName, projectName, tag, versionNumber } from './names.schema.ts';
+import { endpointName, modelName, poolName, projectName, serverLabels, tag, versionNumber } from './names.schema.ts';
 import { policyReference } from './rollout-policy.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
@@ -88,6 +88,8 @@ export const endpointSpec = z
     fleet: z
       .strictObject({
         pool: poolName.default('default'),
+        /** Only servers of the pool with all of these labels. Absent: any. */
+        labels: serverLabels.optional(),
         replicas: z.number().int().min(1).max(256).default(1),
         /** A version serves from so many servers on, and no drain or move goes below it; never more than `replicas`. */
         minReplicas: z.number().int().min(1).max(256).default(1),

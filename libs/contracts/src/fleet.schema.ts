@@ -17,6 +17,8 @@ const room = z.object({ totalBytes: z.number(), freeBytes: z.number() }).nullabl
 export const pool = z
   .object({
     name: z.string(),
+    /** Those that all its servers share. */
+    labels: z.record(z.string(), z.string()).optional(),
     servers: z.number().int(),
     live: z.number().int(),
     /** Out of service. */

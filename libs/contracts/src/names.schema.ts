@@ -28,6 +28,11 @@ export const tag = z
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'a SHA-256 is 64 lower-case hex digits');
 export const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'a pool name is 1 to 63 of a-z 0-9 -');
 
+/** What a server says of itself, and what an endpoint may ask of servers: `{ zone: a, gpu: h100 }`. */
+export const serverLabels = z
+  .record(z.string().min(1).max(128), z.string().min(1).max(256))
+  .refine((labels) => Object.keys(labels).length <= 32, 'at most 32 labels');
+
 /** Triton model name of one immutable (manifest, engine settings): the only place that builds one. */
 export function tritonModelName(model: string, version: number, identityDigest: string): string {
   const slug = model

@@ -78,6 +78,7 @@ export class Sandbox {
           id,
           name: id,
           presence,
+          labels: {},
           reported: true,
           drain: null,
           external: false,

@@ -51,13 +51,13 @@ export function planPlaces(
   deployments: readonly { id: string; body: DeploymentBody | null }[],
   draining: ReadonlySet<string>,
 ): Places {
-  const { replicas, minReplicas = 1 } = world.spec?.fleet ?? { replicas: 0 };
+  const { replicas, minReplicas = 1, labels } = world.spec?.fleet ?? { replicas: 0 };
   const { held, own } = sortDeployments(deployments);
   const spare = world.spec?.traffic.mode === 'progressive' ? Math.max(0, besideEachOther - own.length) : 0;
   const there = planHeldPlaces({ ...world, holdings: world.holdings ?? [] }, held);
   const plan = planPlacement(
     own.flatMap(({ id, body }) =>
-      body ? [{ id, endpoint: world.name, replicas, minReplicas, variants: body.variants, spare }] : [],
+      body ? [{ id, endpoint: world.name, replicas, minReplicas, labels, variants: body.variants, spare }] : [],
     ),
     world.servers,
     world.placements.map(toCurrent),

@@ -17,3 +17,10 @@ export const defaultFleetOptions: FleetOptions = {
   documentSchema,
 };
 export const FLEET_OPTIONS = Symbol('fleet options');
+
+/**
+ * Without a sweep for so long nobody was watching (all control planes stopped, or the database was restored): then
+ * silence counts from when somebody watches again. Several sweeps long, and shorter than what silence is punished for.
+ */
+export const asleepMs = ({ routerGraceMs }: FleetOptions): number =>
+  Math.max(5_000, Math.min(30_000, routerGraceMs / 2));

@@ -1,6 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { RouterReport } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
+import { asleepMs, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 
 export type ReportBody = NonNullable<RouterReport['report']>;
 
@@ -12,16 +13,25 @@ export interface RouterRow {
   boot_id: string | null;
   enrolled_at: Date;
   last_seen_at: Date;
-  /** Since its last word, or since we began to watch when that is later. */
+  /** Since its last word, or since we began to watch when that is later; 0 while nobody does. */
   quiet_ms: string;
 }
 
+/** `$1`: milliseconds after which nobody can have been watching. */
+const quiet = `(now() - case when now() - i.last_sweep_at > $1 * interval '1 millisecond' then now()
+  else greatest(r.last_seen_at, i.watching_since) end)`;
 const columns = `r.id, r.name, r.report, r.report_hash, r.boot_id, r.enrolled_at, r.last_seen_at,
-  extract(epoch from now() - greatest(r.last_seen_at, i.watching_since)) * 1000 as quiet_ms`;
+  extract(epoch from ${quiet}) * 1000 as quiet_ms`;
 
 /** The only SQL for routers. */
 @Injectable()
 export class RouterStore {
+  private readonly asleepMs: number;
+
+  constructor(@Inject(FLEET_OPTIONS) options: FleetOptions) {
+    this.asleepMs = asleepMs(options);
+  }
+
   async insert(tx: Tx, id: string, name: string, tokenHash: string): Promise<void> {
     await tx.query('insert into routers (id, name, token_hash) values ($1, $2, $3)', [id, name, tokenHash]);
   }
@@ -50,6 +60,7 @@ export class RouterStore {
   async list(tx: Tx): Promise<RouterRow[]> {
     return tx.query(
       `select ${columns} from routers r cross join installation i where r.forgotten_at is null order by r.name, r.id`,
+      [this.asleepMs],
     );
   }
 
@@ -58,9 +69,9 @@ export class RouterStore {
     const rows: { deployment: string; name: string; words: string }[] = await tx.query(
       `select p.key as deployment, r.name, p.value as words from routers r cross join installation i,
          jsonb_each_text(r.report -> 'problems') p
-       where r.forgotten_at is null and now() - greatest(r.last_seen_at, i.watching_since) < $1 * interval '1 millisecond'
+       where r.forgotten_at is null and ${quiet} < $2 * interval '1 millisecond'
        order by r.name desc`,
-      [liveMs],
+      [this.asleepMs, liveMs],
     );
     return new Map(rows.map(({ deployment, name, words }) => [deployment, `router ${name}: ${words}`]));
   }

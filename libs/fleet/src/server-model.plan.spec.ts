@@ -45,6 +45,7 @@ describe('a pool', () => {
     ];
     expect(describePool('p', servers, 4)).toEqual({
       name: 'p',
+      labels: {},
       servers: 4,
       live: 3,
       draining: 1,

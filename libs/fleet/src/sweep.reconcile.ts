@@ -2,11 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemActor } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import { FleetStore } from './fleet.store.ts';
-import { FLEET_OPTIONS, type FleetOptions } from './options.ts';
+import { asleepMs, FLEET_OPTIONS, type FleetOptions } from './options.ts';
 import { theOnlyKey, work } from './work.ts';
-
-/** Longer than any pause between two sweeps: nobody was watching meanwhile (all stopped, or the database was restored). */
-const asleepMs = 30_000;
 
 /** Notices who went quiet. Silence counts only from when somebody began to watch, so that a restored dump damns nobody. */
 @Injectable()
@@ -24,7 +21,7 @@ export class SweepReconcile {
       await tx.query(
         `update installation set last_sweep_at = now(), watching_since =
            case when now() - last_sweep_at > $1 * interval '1 millisecond' then now() else watching_since end`,
-        [asleepMs],
+        [asleepMs(this.options)],
       );
       const { serverSilentMs, serverLostMs } = this.options;
       for (const { id, pool, presence } of await this.stores.servers.sweep(tx, serverSilentMs, serverLostMs)) {

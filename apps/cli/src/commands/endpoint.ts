@@ -46,6 +46,11 @@ function specFlags(command: Command): void {
     .option('--option <key=value>', 'option of the processing; may be repeated', many)
     .optionsGroup('How it is served:')
     .option('--pool <name>')
+    .option(
+      '--label <name=value>',
+      'only servers of the pool with this label; may be repeated; "name=" takes it back',
+      many,
+    )
     .option('--replicas <n>')
     .option('--min-replicas <n>', 'serve from so many ready servers on; drains and moves never go below it (1)')
     .option('--traffic <mode>', 'newest, weighted or progressive')

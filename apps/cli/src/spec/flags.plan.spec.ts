@@ -32,8 +32,8 @@ describe('a specification from flags', () => {
     [{ model: 'nlp/m', newestFirst: '0.1,0.9' }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'weighted', newestFirst: [0.1, 0.9] } }],
     [{ model: 'nlp/m', traffic: 'progressive', policy: 'quick', sticky: 'x-user-id' }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'progressive', policy: 'quick', sticky: { header: 'x-user-id' } } }],
     [{ model: 'nlp/m', traffic: 'progressive' }, { model: { project: 'nlp', name: 'm' }, traffic: { mode: 'progressive' } }],
-    [{ model: 'nlp/m', timeout: '2s', maxBody: '4MiB', access: 'public', pool: 'gpu', replicas: '2', minReplicas: '1', idempotent: 'false' },
-      { model: { project: 'nlp', name: 'm' }, limits: { timeoutMs: 2000, maxBodyBytes: 4_194_304 }, access: { inference: 'public' }, fleet: { pool: 'gpu', replicas: 2, minReplicas: 1 }, idempotent: false }],
+    [{ model: 'nlp/m', timeout: '2s', maxBody: '4MiB', access: 'public', pool: 'gpu', label: ['zone=a', 'gpu=h100'], replicas: '2', minReplicas: '1', idempotent: 'false' },
+      { model: { project: 'nlp', name: 'm' }, limits: { timeoutMs: 2000, maxBodyBytes: 4_194_304 }, access: { inference: 'public' }, fleet: { pool: 'gpu', labels: { zone: 'a', gpu: 'h100' }, replicas: 2, minReplicas: 1 }, idempotent: false }],
   ])('%j', (flags, spec) => {
     const planned = specFromFlags(flags);
     expect(planned).toEqual(spec);

@@ -29,6 +29,7 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
       ...before.fleet,
       ...given({
         pool: text(flags, 'pool'),
+        labels: labelsPart(flags, before),
         replicas: whole(flags, 'replicas', '--replicas'),
         minReplicas: whole(flags, 'minReplicas', '--min-replicas'),
       }),
@@ -40,6 +41,14 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
     description: text(flags, 'description') ?? before.description,
   };
   return { ...before, ...given(spec) };
+}
+
+/** `zone=a` joins what was asked for before; `zone=` takes it back. */
+function labelsPart(flags: Flags, { fleet }: Spec): Part<'fleet'>['labels'] {
+  const pairs = list(flags, 'label');
+  if (pairs === undefined) return undefined;
+  const all = { ...fleet?.labels, ...parsePairs(pairs, '--label') };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
 }
 
 const versionNumbers = (value: string | undefined): number[] | undefined =>

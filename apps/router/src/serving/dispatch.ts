@@ -90,7 +90,7 @@ export class Dispatch {
       const timeoutMs = Math.ceil(call.first === undefined ? leftMs : call.first.remainingMs(now, leftMs));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
-      upstream.begin();
+      upstream.begin(now);
       try {
         const reply = await attempt(upstream, { timeoutMs, cancellation: call.exchange });
         this.ended(upstream, 'fine');
@@ -106,7 +106,7 @@ export class Dispatch {
   async once<T>(arm: Deployment, endpoint: string, timeoutMs: number, attempt: Attempt<T>): Promise<T | undefined> {
     const upstream = pickUpstream(arm.upstreams, undefined, performance.now(), Math.random);
     if (!upstream) return undefined;
-    upstream.begin();
+    upstream.begin(performance.now());
     try {
       const reply = await attempt(upstream, { timeoutMs });
       this.ended(upstream, 'fine');
@@ -158,7 +158,8 @@ export class Dispatch {
   private async failed(call: Call, upstream: Upstream, error: unknown): Promise<void> {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
-    const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened });
+    const gone = call.exchange.cancelled;
+    const verdict = judgeFailure(error, { endpoint, tritonModel: upstream.model, idempotent, shortened, gone });
     this.ended(upstream, verdict.server);
     call.first?.failed(verdict.error, performance.now());
     if (verdict.retry === 'no') throw verdict.error;

@@ -24,6 +24,8 @@ export interface FailedTry {
   idempotent: boolean;
   /** The client asked for less time than the endpoint gives; then a timeout says little about the server. */
   shortened: boolean;
+  /** Nobody waits for the answer any more. Absent: somebody does. */
+  gone?: boolean;
 }
 
 const retryAfterMs = 1_000;
@@ -61,7 +63,8 @@ const rows: Record<FaultKind, Row> = {
     const reached = fault instanceof ConnectionFault ? fault.reached : 'sent';
     if (reached === 'nothing') return down(fault, tried);
     const error = new AppError('upstream', `the connection to the model server of ${tried.endpoint} was lost`);
-    return { server: 'failed', retry: reached === 'sent' && tried.idempotent ? 'budgeted' : 'no', error };
+    // Replies are passed on whole, so of one that was cut short nothing has reached the client.
+    return { server: 'failed', retry: tried.idempotent ? 'budgeted' : 'no', error };
   },
   deadline: (_, { shortened, endpoint }) => ({
     server: shortened ? 'fine' : 'failed',
@@ -78,7 +81,15 @@ const rows: Record<FaultKind, Row> = {
     retry: 'no',
     error: new AppError('unavailable', `the queue of ${endpoint} is full`, { retryAfterMs }),
   }),
-  cancelled: () => ({ server: 'fine', retry: 'no', error: new AppError('cancelled', 'the client went away') }),
+  // A model server that ends cancels what it has in hand; then it is not the client who went away.
+  cancelled: (_, { gone, idempotent, endpoint }) =>
+    gone
+      ? { server: 'fine', retry: 'no', error: new AppError('cancelled', 'the client went away') }
+      : {
+          server: 'failed',
+          retry: idempotent ? 'budgeted' : 'no',
+          error: new AppError('upstream', `the model server of ${endpoint} gave the request up`),
+        },
   input: refused,
   unsupported: refused,
   load: failed,

@@ -6,7 +6,7 @@ import { pickUpstream, Upstream } from './upstream.ts';
 
 const upstream = () => new Upstream({ http: 'h:1', grpc: 'h:2' }, 'm', '', { outstanding: 0 });
 const attempt = (one: Upstream, verdict: ServerVerdict, now: number) => {
-  one.begin();
+  one.begin(now);
   return one.end(verdict, now);
 };
 const pick = (all: Upstream[], now: number, tried?: Set<Upstream>) => pickUpstream(all, tried, now, Math.random);
@@ -35,10 +35,20 @@ describe('a server that fails', () => {
     const one = upstream();
     attempt(one, 'down', 0);
     expect([one.isOpen(10), one.isOpen(25)]).toEqual([false, true]);
-    one.begin();
+    one.begin(25);
     expect(one.isOpen(1_000)).toBe(false);
     one.end('unknown', 1_000);
     expect(one.isOpen(1_000)).toBe(true);
+  });
+
+  it('is probed again when a probe gets no answer', () => {
+    const one = upstream();
+    attempt(one, 'down', 0);
+    one.begin(25);
+    expect([one.isOpen(1_024), one.isOpen(1_025)]).toEqual([false, true]);
+    one.begin(1_025);
+    expect(one.end('fine', 1_030)).toBe(true);
+    expect(one.isOpen(1_030)).toBe(true);
   });
 
   it('is still used when it is the last one, unless it is down', () => {
@@ -70,7 +80,7 @@ describe('a server that fails', () => {
         for (const [step, ms] of steps) {
           now += ms;
           if (step === 'begin') {
-            one.begin();
+            one.begin(now);
             running += 1;
           } else if (running > 0) {
             one.end(step, now);

@@ -13,6 +13,8 @@ const ejectMaxMs = 30_000;
 /** A server that is down is tried again this soon, so that requests waiting for it lose little once it is back. */
 const downFirstMs = 25;
 const downMaxMs = 200;
+/** A probe that takes longer keeps nobody waiting: the server may never answer it. */
+const probeMs = 1_000;
 
 /** One Triton model on one server, as this process sees it. Out of use for a while after failures; then one request probes it. */
 export class Upstream {
@@ -26,7 +28,8 @@ export class Upstream {
   private outUntil = 0;
   private outMs = 0;
   private failures = 0;
-  private probing = false;
+  /** Until then one request finds out for all whether it is back; 0: none does. */
+  private probeUntil = 0;
 
   constructor(server: TableServer, model: string, modelVersion: string, load: ServerLoad) {
     this.server = server;
@@ -36,18 +39,18 @@ export class Upstream {
   }
 
   isOpen(now: number): boolean {
-    return this.out === 'no' || (now >= this.outUntil && !this.probing);
+    return this.out === 'no' || (now >= this.outUntil && now >= this.probeUntil);
   }
 
-  begin(): void {
+  begin(now: number): void {
     this.load.outstanding += 1;
-    if (this.out !== 'no') this.probing = true;
+    if (this.out !== 'no') this.probeUntil = now + probeMs;
   }
 
   /** Ends what `begin` began. True when this brought the server back into use. */
   end(verdict: ServerVerdict | 'unknown', now: number): boolean {
     this.load.outstanding -= 1;
-    this.probing = false;
+    this.probeUntil = 0;
     switch (verdict) {
       case 'unknown':
         return false;

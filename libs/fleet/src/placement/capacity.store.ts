@@ -14,7 +14,7 @@ const heldModels = `
   where n.server_id = any($1) and p.state <> 'released'`;
 
 const plannedServers = `
-  select s.id, s.name, s.pool, s.presence, s.mode, s.device, s.facts, s.usage, s.observed is not null as reported, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
+  select s.id, s.name, s.pool, s.labels, s.presence, s.mode, s.device, s.facts, s.usage, s.observed is not null as reported, d.forced, l.models, l.moving, l.ram_bytes, l.gpu_bytes
   from servers s left join server_drains d on d.server_id = s.id left join server_loads l on l.server_id = s.id`;
 
 /** What servers have room for and what models take. The only SQL for loads, measured memory and variants that failed. */
@@ -189,6 +189,7 @@ const toPlanned = (row: any): PlannedServer => ({
   id: row.id,
   name: row.name,
   presence: row.presence,
+  labels: row.labels,
   reported: row.reported,
   drain: row.forced === null ? null : row.forced ? 'forced' : 'orderly',
   external: row.mode === 'adopt',

@@ -8,6 +8,7 @@ export interface PlannedServer {
   id: string;
   name: string;
   presence: Presence;
+  labels: Readonly<Record<string, string>>;
   /** What it is and holds is known; before its first report nothing is placed on it. */
   reported: boolean;
   /** It loses what it holds, as soon as others serve it, and gets nothing new. `forced`: at once. */
@@ -33,6 +34,8 @@ export interface PlannedDeployment {
   endpoint: string;
   replicas: number;
   minReplicas: number;
+  /** Only servers with all of these. Absent: any. */
+  labels?: Readonly<Record<string, string>>;
   /** In the order of preference; each server gets the first one that it can run. */
   variants: readonly ModelVariant[];
   /** So many more of its size are likely to come beside it: servers with room for them are preferred. Absent = none. */

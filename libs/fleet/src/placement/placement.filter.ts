@@ -14,8 +14,18 @@ export function serverFault({ presence, drain, external, reported }: PlannedServ
   return reported ? undefined : 'has not reported yet';
 }
 
+/** What of a deployment's labels a server lacks, in a few words. */
+export function labelFault({ labels }: PlannedDeployment, { labels: has }: PlannedServer): string | undefined {
+  const missing = Object.entries(labels ?? {}).filter(([name, value]) => has[name] !== value);
+  if (missing.length === 0) return undefined;
+  const words = missing.map(([name, value]) =>
+    has[name] === undefined ? `has no label ${name}=${value}` : `is ${name}=${has[name]}, not ${name}=${value}`,
+  );
+  return words.join(' and ');
+}
+
 export function fitOn(deployment: PlannedDeployment, server: PlannedServer, facts: ModelFacts): Fit {
-  const closed = serverFault(server);
+  const closed = serverFault(server) ?? labelFault(deployment, server);
   if (closed) return { fault: closed };
   const faults: string[] = [];
   for (const variant of deployment.variants) {

@@ -89,6 +89,14 @@ describe('which servers hold a deployment', () => {
     ['a lost server: another one first', [wants(1)], [live('b')], [at('lost')], { add: ['d b'] }],
     ['a lost server: the other is not ready yet', [wants(1)], [live('b')], [at('lost'), loading('b')], {}],
     ['a lost server: the other is ready', [wants(1)], [live('b')], [at('lost'), at('b')], { leave: ['d lost'] }],
+    ['one with the label that is wanted', [wants(1, { labels: { zone: 'b' } })], [live('a', 0, { labels: { zone: 'a' } }), live('b', 9, { labels: { zone: 'b' } })], [], { add: ['d b'] }],
+    [
+      'no server with the labels that are wanted', [wants(1, { labels: { zone: 'b', gpu: 'h100' } })], [live('a', 0, { labels: { zone: 'a' } })], [],
+      { short: ['wants 1 server, none can hold it (a: is zone=a, not zone=b and has no label gpu=h100)'] },
+    ],
+    ['a label wanted from now on: another server first', [wants(1, { labels: { zone: 'b' } })], [live('a'), live('b', 0, { labels: { zone: 'b' } })], [at('a')], { add: ['d b'] }],
+    ['a label wanted from now on: the other is ready', [wants(1, { labels: { zone: 'b' } })], [live('a'), live('b', 0, { labels: { zone: 'b' } })], [at('a'), at('b')], { leave: ['d a'] }],
+    ['a label wanted from now on that no server has: it stays', [wants(1, { labels: { zone: 'b' } })], [live('a')], [at('a')], { short: ['wants 1 server, none can hold it (a: has no label zone=b)'] }],
     [
       'each on its own by load', [plannedDeployment('x'), plannedDeployment('y')], [live('a'), live('b')], [],
       { add: ['x a', 'y b'] },

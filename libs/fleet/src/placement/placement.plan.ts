@@ -1,4 +1,4 @@
-import { faultsText, fitOn, serverFault } from './placement.filter.ts';
+import { faultsText, fitOn, labelFault, serverFault } from './placement.filter.ts';
 import { PlacementBoard } from './placement-board.ts';
 import {
   type CurrentPlacement,
@@ -42,7 +42,7 @@ interface Sorted {
   surplus: CurrentPlacement[];
   /** On servers that are drained. */
   drained: CurrentPlacement[];
-  /** On servers that are lost, or of another pool. */
+  /** On servers that are lost, of another pool, or without the labels that are wanted. */
   strayed: CurrentPlacement[];
   /** Failed there by every variant. */
   broken: CurrentPlacement[];
@@ -103,7 +103,7 @@ function sortOut(
   const steady: CurrentPlacement[] = [];
   for (const placement of own) {
     const server = board.server(placement.server);
-    if (!server) sorted.strayed.push(placement);
+    if (!server || labelFault(deployment, server)) sorted.strayed.push(placement);
     else if (server.drain !== null) sorted.drained.push(placement);
     else if (placement.failure !== null && !switched.has(placement.server)) sorted.broken.push(placement);
     else steady.push(placement);
@@ -160,7 +160,7 @@ function pickServers(
 }
 
 function shortage({ deployment, sorted, added, faults }: Scene, board: PlacementBoard): string | undefined {
-  const { keep, broken, drained } = sorted;
+  const { keep, broken, drained, strayed } = sorted;
   const { replicas } = deployment;
   const placed = keep.length + added;
   if (placed >= replicas || (placed === 0 && broken.length > 0)) return undefined;
@@ -171,10 +171,14 @@ function shortage({ deployment, sorted, added, faults }: Scene, board: Placement
   const told = [
     ...faults,
     ...drained.map((placement) => ({ server: name(placement), fault: 'is being drained' })),
+    ...strayed.flatMap(({ server: id }) => {
+      const server = board.server(id);
+      return server ? [{ server: server.name, fault: labelFault(deployment, server)! }] : [];
+    }),
     ...broken.map((placement) => ({ server: name(placement), fault: `failed there: ${placement.failure}` })),
   ];
-  if (told.length === 0) return `wants ${replicas} servers, its pool has ${live} live`;
   const wanted = `${replicas} ${replicas === 1 ? 'server' : 'servers'}`;
+  if (told.length === 0) return `wants ${wanted}, its pool has ${live} live`;
   return `wants ${wanted}, ${placed === 0 ? 'none' : `only ${placed}`} can hold it (${faultsText(told)})`;
 }
 

@@ -22,9 +22,17 @@ export function roomView(servers: readonly PlannedServer[]): Pick<Pool, 'ram' | 
   };
 }
 
+function sharedLabels([first, ...others]: readonly PlannedServer[]): Record<string, string> {
+  const shared = Object.entries(first?.labels ?? {}).filter(([name, value]) =>
+    others.every(({ labels }) => labels[name] === value),
+  );
+  return Object.fromEntries(shared);
+}
+
 export function describePool(name: string, servers: readonly PlannedServer[], endpoints: number): Pool {
   return {
     name,
+    labels: sharedLabels(servers),
     servers: servers.length,
     live: servers.filter(({ presence }) => presence === 'live').length,
     draining: servers.filter(({ drain }) => drain !== null).length,
