@@ -24,7 +24,7 @@ const project = (name: string, include: string[], testTimeout: number, options: 
     testTimeout,
     hookTimeout: 120_000,
     pool: 'forks' as const,
-    maxWorkers: 2, // programs and a real Triton run beside the tests: more would only wait for each other
+    maxWorkers: 3, // they wait for programs half of the time; with more the programs would wait for each other
     globalSetup: options.postgres ? ['test/support/postgres.global.ts'] : [],
   },
 });
