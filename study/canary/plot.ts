@@ -42,13 +42,18 @@ export function drawPlot({ title, x, y, lines }: Plot): string {
   const drawn = lines.map(({ name, values }, at) => {
     const points = values.flatMap((value, place) => (value === null ? [] : [[atX(place), atY(value)] as const]));
     const style = `stroke="${colours[at]}" stroke-dasharray="${dashes[at]}"`;
-    const path = points.map(([px, py]) => `${px.toFixed(1)},${py.toFixed(1)}`).join(' ');
+    // where there is no value the line is interrupted
+    const strokes = values.slice(1).flatMap((value, before) => {
+      const from = values[before]!;
+      if (value === null || from === null) return [];
+      return `M${atX(before).toFixed(1)} ${atY(from).toFixed(1)}L${atX(before + 1).toFixed(1)} ${atY(value).toFixed(1)}`;
+    });
     const dots = points.map(
       ([px, py]) => `<circle cx="${px.toFixed(1)}" cy="${py.toFixed(1)}" r="3" fill="${colours[at]}"/>`,
     );
     const legendY = top + 18 + at * 22;
     return [
-      `<polyline points="${path}" fill="none" stroke-width="2" ${style}/>`,
+      `<path d="${strokes.join('')}" fill="none" stroke-width="2" ${style}/>`,
       ...dots,
       `<line x1="${width - right + 12}" x2="${width - right + 38}" y1="${legendY}" y2="${legendY}" stroke-width="2" ${style}/>`,
       text(width - right + 44, legendY + 4, 'start', name),
@@ -62,7 +67,7 @@ export function drawPlot({ title, x, y, lines }: Plot): string {
     ...grid,
     ...places,
     text((left + width - right) / 2, height - 12, 'middle', x.label),
-    text(16, top - 6, 'start', y.label),
+    text(16, top - 14, 'start', y.label),
     ...drawn,
     '</svg>',
     '',

@@ -1,4 +1,4 @@
-import { endedRequests } from '../../libs/promotion/src/statistics/simulate-delay.ts';
+import { closedByWorkers, endedRequests } from '../../libs/promotion/src/statistics/simulate-delay.ts';
 import {
   delayCases, driftCases, falseRollbackRate, fixedCases, rampCases, requestsOfRun, stickyCases,
 } from '../../libs/promotion/src/statistics/simulate-null.ts'; // biome-ignore format: one list
@@ -19,15 +19,18 @@ export function nullTable(runs: number, say: (line: string) => void): string {
   return table(['equal versions, all default metrics', 'rolled back'], rows);
 }
 
-/** Why reports count whole cohorts: the same delays where each failure counts as soon as it shows. */
+/** Why reports count whole cohorts: the same delays where each failure counts as soon as it shows; and how far that helps. */
 export function delayTable(runs: number, say: (line: string) => void): string {
+  const reports = [endedRequests, closedByWorkers(1), closedByWorkers(4), closedByWorkers(16)];
   const rows = delayCases.map((nullCase) => {
-    const closed = falseRollbackRate(nullCase, seed, runs);
-    const ended = falseRollbackRate(nullCase, seed, runs, endedRequests);
-    say(`${nullCase.name}: closed ${closed}, ended ${ended}`);
-    return [nullCase.name, percent(closed), percent(ended)];
+    const rates = reports.map((report) => percent(falseRollbackRate(nullCase, seed, runs, report)));
+    say(`${nullCase.name}: ${rates.join(', ')}`);
+    return [nullCase.name, ...rates];
   });
-  return table(['equal versions', 'whole cohorts', 'each failure as it shows'], rows);
+  return table(
+    ['equal versions', 'each failure as it shows', 'whole cohorts, 1 worker', '4 workers', '16 workers'],
+    rows,
+  );
 }
 
 /** How long an equal version takes to its bake. */

@@ -57,14 +57,24 @@ export const worldTable = (figures: readonly Figures[]): string => {
 
 /** Where another rule has the better figure, in sentences; found by comparing, so that none is left out. */
 export function whereWorse(figures: readonly Figures[]): string {
-  const lines = trafficRates.flatMap((rate) =>
-    candidateRates.flatMap((candidate) => {
-      const ours = find(figures, 'Perch', rate, candidate);
-      const others = ruleNames.filter((rule) => rule !== 'Perch').map((rule) => find(figures, rule, rate, candidate));
-      return candidate === stableRate ? slower(ours, others) : weaker(ours, others);
-    }),
-  );
+  const names = [...new Set(figures.map(({ world }) => JSON.stringify(world)))];
+  const worlds = names.map((name) => figures.filter(({ world }) => JSON.stringify(world) === name));
+  const lines = worlds.flatMap((all) => {
+    const ours = all.find(({ rule }) => rule === 'Perch')!;
+    const others = all.filter((one) => one !== ours);
+    return ours.world.candidate === ours.world.stable ? slower(ours, others) : weaker(ours, others);
+  });
   return lines.map((line) => `- ${line}`).join('\n');
+}
+
+function nameOf({ world: { requestsPerMinute, users, stable, candidate } }: Figures): string {
+  const who = users ? ` of ${count(users.count)} users (${users.unevenness})` : '';
+  const base = stable === stableRate ? '' : ` beside ${percent(stable)}`;
+  const what =
+    candidate === stable
+      ? `equal versions${stable === stableRate ? '' : ` at ${percent(stable)}`}`
+      : `a candidate that fails in ${percent(candidate)}${base}`;
+  return `At ${rateName(requestsPerMinute)}${who}, ${what}`;
 }
 
 /** Differences below this are the luck of the draw. */
@@ -88,7 +98,7 @@ function beaten(
 }
 
 function slower(ours: Figures, others: readonly Figures[]): string[] {
-  const at = `At ${rateName(ours.world.requestsPerMinute)}, equal versions`;
+  const at = nameOf(ours);
   return [
     ...beaten(
       at,
@@ -100,7 +110,7 @@ function slower(ours: Figures, others: readonly Figures[]): string[] {
     ),
     ...beaten(
       at,
-      'promoted within a day',
+      'promoted',
       ours,
       others,
       (one) => percent(one.promoted),
@@ -118,7 +128,7 @@ function slower(ours: Figures, others: readonly Figures[]): string[] {
 }
 
 function weaker(ours: Figures, others: readonly Figures[]): string[] {
-  const at = `At ${rateName(ours.world.requestsPerMinute)}, a candidate that fails in ${percent(ours.world.candidate)}`;
+  const at = nameOf(ours);
   const mostBad = (ours.badRequests ?? Number.POSITIVE_INFINITY) - 1;
   return [
     ...beaten(
@@ -149,7 +159,9 @@ function weaker(ours: Figures, others: readonly Figures[]): string[] {
 }
 
 const shares = { ticks: [0, 0.25, 0.5, 0.75, 1], format: percent };
-const rates = { label: 'requests', ticks: trafficRates.map(rateName) };
+const shortRate = (perMinute: number) =>
+  perMinute < 60 ? `${perMinute}/min` : `${(perMinute / 60).toLocaleString('en')}/s`;
+const rates = { label: 'requests', ticks: trafficRates.map(shortRate) };
 
 /** By file name. */
 export function plots(figures: readonly Figures[]): Record<string, string> {

@@ -22,16 +22,18 @@ const part = options.quick ? 10 : 1;
 const runs = { nullRuns: 400 / part, worseRuns: 200 / part, stickyRuns: 200 / part, promised: 2_000 / part };
 
 const figures = compareRules(runs, say);
+const unreliableFigures = compareIn(unreliable, runs.worseRuns, say);
+const stickyFigures = compareIn(stickyWorlds, runs.stickyRuns, say);
 const text = studyText({
   runs,
   falseRollbacks: falseRollbacks(figures),
   promoteTimes: promoteTimes(figures),
   regressions: regressions(figures),
-  unreliable: worldTable(compareIn(unreliable, runs.worseRuns, say)),
-  sticky: worldTable(compareIn(stickyWorlds, runs.stickyRuns, say)),
-  whereWorse: whereWorse(figures),
+  unreliable: worldTable(unreliableFigures),
+  sticky: worldTable(stickyFigures),
+  whereWorse: whereWorse([...figures, ...unreliableFigures, ...stickyFigures]),
   nulls: nullTable(runs.promised, say),
-  delays: delayTable(runs.worseRuns * 2, say),
+  delays: delayTable(runs.nullRuns, say),
   power: powerTable(runs.promised / 2, say),
   promotion: promotionTable(runs.worseRuns, say),
 });

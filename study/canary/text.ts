@@ -65,7 +65,8 @@ ${parts.regressions}
 
 ## An endpoint that is unreliable itself
 
-At 10 requests a second, ${parts.runs.worseRuns} runs each. Each cell: rolled back / let through / bad requests until stopped.
+At 10 requests a second, ${parts.runs.worseRuns} runs each. Each cell: rolled back / let through / bad requests until stopped;
+the rest is undecided.
 
 ${parts.unreliable}
 
@@ -100,7 +101,8 @@ ${parts.nulls}
 ### Why reports count whole cohorts
 
 A report interval counts once all of its requests ended, and never before an earlier one. Counting each failure as soon as it shows
-favours the arm that fails late.
+favours the arm that fails late. Each worker process of a router closes its own intervals, so with many of them some of that comes
+back: all of stable's failures ten seconds late and none of the candidate's is the worst that we tried.
 
 ${parts.delays}
 

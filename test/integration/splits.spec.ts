@@ -96,7 +96,7 @@ describe('a split in the table', () => {
     expect(shown.arms[0]).toMatchObject({
       version: 1,
       weightPercent: 0,
-      missing: 'version 1 is failed: server s1: onnx: broken',
+      missing: 'version 1 failed: server s1: onnx: broken',
     });
     expect(shown.message).toContain('c/m/1 is missing, so its 50 % go to c/m/2');
     // one failed version changes nothing for the endpoint itself

@@ -1,16 +1,20 @@
-import type { Deployment, Endpoint } from '@perch/contracts';
+import type { Deployment, Endpoint, Split } from '@perch/contracts';
 import { formatAge, formatBytes } from '../duration.ts';
 import { factsText, tableText } from '../output.ts';
 import type { Run } from '../verb.ts';
 import { endpointPath } from './ready.ts';
+import { splitPath } from './split-change.ts';
+import { sharesText } from './split-show.ts';
 
 export const run: Run = async (invocation, [name]) => {
   const client = await invocation.admin();
   const endpoint = await client.call<Endpoint>(endpointPath(name as string));
-  return { value: endpoint, text: () => endpointText(endpoint, Date.now()) };
+  const split = await client.find<Split>(splitPath(name as string));
+  return { value: endpoint, text: () => endpointText(endpoint, Date.now(), split) };
 };
 
-export function endpointText(endpoint: Endpoint, now: number): string {
+/** `split`: the one of its own name, which sets its weights. */
+export function endpointText(endpoint: Endpoint, now: number, split?: Split): string {
   const { spec, status } = endpoint;
   const facts = factsText([
     ['endpoint', endpoint.name],
@@ -20,7 +24,7 @@ export function endpointText(endpoint: Endpoint, now: number): string {
     ['next version', status.nextVersion ?? undefined],
     ['follows', followsText(spec.model)],
     ['processing', processingText(spec.processing)],
-    ['traffic', trafficText(spec.traffic)],
+    ['traffic', split ? `by the split of this name: ${sharesText(split.spec)}` : trafficText(spec.traffic)],
     ['updates', endpoint.updatesHeldBy && `held by ${endpoint.updatesHeldBy}`],
     ['access', spec.access.inference],
     ['pool', `${spec.fleet.pool}, ${spec.fleet.replicas} replicas`],

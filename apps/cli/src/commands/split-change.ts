@@ -20,7 +20,7 @@ export async function waitSplit(client: AdminClient, name: string, limitMs: numb
     async () => {
       latest = await client.call<Split>(splitPath(name));
       const missing = latest.arms.filter((arm) => arm.missing !== null && arm.target !== '');
-      const failed = missing.find((arm) => arm.missing!.includes(' is failed'));
+      const failed = missing.find((arm) => /^version \d+ failed/.test(arm.missing!));
       if (failed) throw new AppError('upstream', `split ${name}: ${failed.target}: ${failed.missing}`);
       const serves = latest.arms.some((arm) => arm.missing === null);
       if (missing.length > 0 || !serves) return { done: false, standing: latest.message };

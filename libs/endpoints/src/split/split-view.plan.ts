@@ -24,7 +24,8 @@ function missingText({ target, place }: Wish, members: MemberRoutes, standings: 
   const found = standings.find((one) => one.endpoint === endpoint && one.version === version);
   if (!found) return `version ${version} is not deployed`;
   if (found.state === 'ready') return `version ${version} is on its way into the routing table`;
-  return `version ${version} is ${found.state}${found.reason ? `: ${found.reason}` : ''}`;
+  const verb = found.state === 'failed' ? '' : 'is ';
+  return `version ${version} ${verb}${found.state}${found.reason ? `: ${found.reason}` : ''}`;
 }
 
 function armsOf(wishes: readonly Wish[], members: MemberRoutes, standings: readonly SplitStanding[]): Split['arms'] {

@@ -116,11 +116,15 @@ export class SplitStore {
     return row.longest;
   }
 
-  /** How deployments of these endpoints stand, those that are not retired, newest first. */
+  /** How versions of these endpoints stand: their deployments that are not retired, newest first, then what was refused. */
   async standings(tx: Tx, endpoints: readonly string[]): Promise<SplitStanding[]> {
     return tx.query(
-      `select endpoint, version, state, reason from deployments where endpoint = any($1) and state <> 'retired'
-       order by version desc, created_at desc`,
+      `select endpoint, version, state, reason from (
+         select endpoint, version, state, reason, 1 as place, created_at as at from deployments
+         where endpoint = any($1) and state <> 'retired'
+         union all
+         select endpoint, version, 'failed', 'a rollout refused it: ' || reason, 2, since from quarantine where endpoint = any($1)) all_of_them
+       order by place, version desc, at desc`,
       [endpoints],
     );
   }

@@ -29,6 +29,21 @@ export function closedCohorts(traffic: Traffic, delays: FailureDelays): Traffic 
   };
 }
 
+/**
+ * The same traffic spread over several worker processes, each of which closes its own intervals. One that waits for a late
+ * failure of stable is behind the others, so that together they are not one order of arrival any more.
+ */
+export function closedByWorkers(workers: number) {
+  return (traffic: Traffic, delays: FailureDelays): Traffic => {
+    const each = Array.from({ length: workers }, () => closedCohorts(traffic, delays));
+    return (share, requests, atMs) => {
+      const parts = each.map((worker, at) => worker(share, Math.floor((requests + at) / workers), atMs));
+      const cohorts = parts.map((sample) => ({ sample, closesAtMs: atMs }));
+      return sumOf(cohorts, parts[0]!);
+    };
+  };
+}
+
 /** Reports that count each request as soon as it ended: here the arm that fails fast is ahead of the other. */
 export function endedRequests(traffic: Traffic, delays: FailureDelays): Traffic {
   const later: { arm: 'stable' | 'candidate'; x: number[]; atMs: number }[] = [];
