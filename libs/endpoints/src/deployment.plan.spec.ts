@@ -51,6 +51,24 @@ describe('which deployments an endpoint should have', () => {
       [has(2, 'failed'), has(1)],
       { create: [3], spare: ['i-d1'], drain: ['i-d2'] },
     ],
+    [
+      'of two of one version the one that was not let go yet',
+      [want(1, 'c')],
+      [{ ...has(1, 'ready', 'a'), drains: true }, has(1, 'ready', 'b')],
+      { create: [1], spare: ['i-b'], drain: ['i-a'] },
+    ],
+    [
+      'an older one that serves before a newer one that was let go',
+      [want(2)],
+      [{ ...has(4), drains: true }, has(3)],
+      { create: [2], spare: ['i-d3'], drain: ['i-d4'] },
+    ],
+    [
+      'one that was let go, where nothing else serves',
+      [want(2)],
+      [{ ...has(1), drains: true }],
+      { create: [2], spare: ['i-d1'] },
+    ],
     ['nothing wanted any more: all goes', [], [has(2), has(1)], { drain: ['i-d1', 'i-d2'] }],
     ['going back: the newer serves until the older is there', [want(1)], [has(2)], { create: [1], spare: ['i-d2'] }],
     [

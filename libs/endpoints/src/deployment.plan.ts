@@ -12,6 +12,8 @@ export interface CurrentDeployment {
   digest: string;
   /** As servers and routers say now: `ready` when it can serve, also one that drains and could come back. No `retired` ones. */
   state: DeploymentState;
+  /** It had been let go already. Absent: no. */
+  drains?: boolean;
 }
 
 export interface DeploymentPlan {
@@ -37,7 +39,7 @@ export interface SpareRules {
 /**
  * Which deployments an endpoint should have. What is no longer wanted goes, but as long as too few of the wanted ones
  * serve, the newest serving ones of the others stay in their place: an update that loads slowly, or fails, takes nothing
- * away.
+ * away. What already drains comes back only where nothing else serves, so that traffic never goes back and forth.
  */
 export function planDeployments(
   wanted: readonly WantedDeployment[],
@@ -48,10 +50,11 @@ export function planDeployments(
   const kept = wanted.map(({ digest }) => byDigest.get(digest)).filter((deployment) => deployment !== undefined);
   const keep = new Set(kept.map(({ id }) => id));
   const serving = kept.filter(({ state }) => state === 'ready').length;
+  const left = ({ drains }: CurrentDeployment) => Number(drains ?? false);
   const spare = current
     .filter(({ id, state, digest }) => !keep.has(id) && state === 'ready' && !refused.has(digest))
     .filter(({ id, digest }) => !named.has(digest) || routed.has(id))
-    .sort((a, b) => b.version - a.version || (a.id < b.id ? -1 : 1))
+    .sort((a, b) => left(a) - left(b) || b.version - a.version || (a.id < b.id ? -1 : 1))
     .slice(0, Math.max(0, least - serving))
     .map(({ id }) => id);
   return {

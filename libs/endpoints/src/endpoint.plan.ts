@@ -89,7 +89,13 @@ type Sighted = Seen & { wanted: boolean; named: boolean };
 /** One pass: states from what servers say, then which deployments there should be, where, and what routers are told. */
 export function planEndpoint(world: EndpointWorld, newId: () => string): EndpointPlan {
   const looked = world.deployments.map((deployment) => look(deployment, world));
-  const current = looked.map(({ id, version, digest, seen }) => ({ id, version, digest, state: seen.state }));
+  const current = looked.map(({ id, version, digest, state, seen }) => ({
+    id,
+    version,
+    digest,
+    state: seen.state,
+    drains: state === 'draining',
+  }));
   const refused = world.refused ?? new Set();
   const traffic = world.traffic ? shareTraffic(world, world.traffic, current) : null;
   const wishes = traffic?.wanted ?? world.wanted;
