@@ -113,9 +113,9 @@ describe('bad input through the whole product: a clear error, and nothing change
     const answer = await admin.call<{ code: string; detail: string }>('POST', '/endpoints', {
       name: 'bad/later',
       model: { project: 'bad', name: 'scale' },
-      traffic: { mode: 'progressive' },
+      processing: { module: 'mine@1' },
     });
-    expect(answer.body).toMatchObject({ code: 'not_available_yet', detail: expect.stringContaining('traffic.mode') });
+    expect(answer.body).toMatchObject({ code: 'not_available_yet', detail: expect.stringContaining('processing.module') });
     expect((await admin.call('GET', `/endpoints/${encodeURIComponent('bad/later')}`)).status).toBe(404);
   });
 });

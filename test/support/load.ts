@@ -78,10 +78,7 @@ export class ConstantLoad {
   }
 }
 
-/** Workers of one router take a new table one after the other. */
-const agreeMs = 1_000;
-
-/** With one router and traffic to the newest version, versions only rise: a reply older than one seen well before is stale. */
+/** With one router and traffic to the newest version, versions only rise: a reply older than one already seen is stale. */
 export function staleReplies(replies: readonly Reply[]): Reply[] {
   const ended = [...replies].sort((a, b) => a.endedAt - b.endedAt);
   const highestEndedBefore = (time: number): number => {
@@ -96,5 +93,5 @@ export function staleReplies(replies: readonly Reply[]): Reply[] {
   };
   const prefixMax: number[] = [];
   for (const { version } of ended) prefixMax.push(Math.max(prefixMax.at(-1) ?? 0, version));
-  return replies.filter((reply) => reply.version < highestEndedBefore(reply.startedAt - agreeMs));
+  return replies.filter((reply) => reply.version < highestEndedBefore(reply.startedAt));
 }
