@@ -63,7 +63,7 @@ export function drawPlot({ title, x, y, lines }: Plot): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" role="img">`,
     `<title>${escaped(title)}</title>`,
     `<rect width="${width}" height="${height}" fill="#fff"/>`,
-    text(left, 24, 'start', title, 'font-size="15" font-weight="bold"'),
+    text(16, 16, 'start', title, 'font-size="15" font-weight="bold"'),
     ...grid,
     ...places,
     text((left + width - right) / 2, height - 12, 'middle', x.label),
