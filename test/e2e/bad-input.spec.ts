@@ -115,7 +115,10 @@ describe('bad input through the whole product: a clear error, and nothing change
       model: { project: 'bad', name: 'scale' },
       processing: { module: 'mine@1' },
     });
-    expect(answer.body).toMatchObject({ code: 'not_available_yet', detail: expect.stringContaining('processing.module') });
+    expect(answer.body).toMatchObject({
+      code: 'not_available_yet',
+      detail: expect.stringContaining('processing.module'),
+    });
     expect((await admin.call('GET', `/endpoints/${encodeURIComponent('bad/later')}`)).status).toBe(404);
   });
 });

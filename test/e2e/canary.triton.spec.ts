@@ -61,8 +61,16 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
   };
   const rolloutOf = async (endpoint: string): Promise<Rollout | undefined> =>
     (await admin.must<{ items: Rollout[] }>('GET', `/rollouts?endpoint=${encodeURIComponent(endpoint)}`)).items[0];
-  const eventsOf = async ({ id }: Rollout) =>
-    (await admin.must<{ items: RolloutEvent[] }>('GET', `/rollouts/${id}/events?limit=100`)).items;
+  const eventsOf = async ({ id }: Rollout): Promise<RolloutEvent[]> => {
+    let items: RolloutEvent[] | undefined;
+    const read = async () => {
+      const path = `/rollouts/${id}/events?limit=100`;
+      items = await admin.must<{ items: RolloutEvent[] }>('GET', path).then((page) => page.items, () => undefined); // biome-ignore format: one row
+      return items !== undefined; // the control plane may be away
+    };
+    await until(read, 30_000, () => `events of rollout ${id}`);
+    return items!;
+  };
   const loadOf = (endpoint: string) =>
     new ConstantLoad(
       `${stack.router.address}/serve/${endpoint}`,

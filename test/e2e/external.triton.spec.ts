@@ -19,6 +19,9 @@ instance_group { count: 1 kind: KIND_CPU } parameters { key: "intra_op_thread_co
 const factors = (...all: number[]) => Object.fromEntries(all.map((factor, index) => [index + 1, scaleModel(factor)]));
 const secret = '--grpc-restricted-protocol=model-repository,statistics:owner=sesame';
 
+/** So long a busy machine may take until a restarted Triton holds its models again. */
+const patienceMs = 90_000;
+
 const until = async (holds: () => Promise<boolean>, what: string, limitMs = 60_000): Promise<void> => {
   const deadline = Date.now() + limitMs;
   while (!(await holds())) {
@@ -202,7 +205,7 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
     await register('own', one.server, { pool: 'own', mode: 'explicit', headers: { owner: 'sesame' } });
     const model = { project: 'nlp', name: 'scale' };
     await admin.upload('nlp/scale', { 'model.onnx': scaleModel(2) });
-    await add('scale', { model, fleet: { pool: 'own' }, limits: { timeoutMs: 30_000 } });
+    await add('scale', { model, fleet: { pool: 'own' }, limits: { timeoutMs: patienceMs } });
     await untilSeen('scale', ['200: 1 2']);
 
     let running = true;
@@ -211,7 +214,7 @@ describe.skipIf(missingReason('triton'))('Tritons without an agent', () => {
       Array.from({ length: 4 }, async () => {
         while (running) {
           const startedAt = Date.now();
-          const told = await admin.serve('scale', rows).then(
+          const told = await admin.serve('scale', rows, {}, patienceMs + 5_000).then(
             ({ status, body }) => (status === 200 ? undefined : `${status} ${JSON.stringify(body)}`),
             (error: Error) => `${error.message} (${String(error.cause)})`,
           );

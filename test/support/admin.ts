@@ -92,12 +92,17 @@ export class Admin {
     return (await this.must<{ items: Server[] }>('GET', '/servers')).items;
   }
 
-  async serve<T = unknown>(endpoint: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer<T>> {
+  async serve<T = unknown>(
+    endpoint: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+    timeoutMs = 30_000,
+  ): Promise<Answer<T>> {
     const response = await fetch(`${this.stack.router.address}/serve/${endpoint}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
+      signal: AbortSignal.timeout(timeoutMs),
     });
     const text = await response.text();
     return { status: response.status, body: JSON.parse(text) as T, headers: response.headers };
