@@ -165,16 +165,19 @@ describe.skipIf(missingReason('triton'))(
       }
     }
 
-    it.each(loadable.map((golden) => [golden.name, golden] as const))('%s is loaded', async (name, golden) => {
-      await put(golden);
-      await control.load(name);
-      expect((await control.index()).filter((entry) => entry.name === name)).toMatchObject([{ state: 'READY' }]);
-      const loaded = await control.modelConfig(name);
-      const asked = parseModelConfig(renderModelConfig(name, golden.engine, { gpus: 0 }));
-      for (const field of ['max_batch_size', 'model_transaction_policy', 'response_cache'] as const)
-        if (asked[field] !== undefined) expect(loaded[field], field).toEqual(asked[field]);
-      expect(loaded.input?.map((tensor) => tensor.name)).toEqual(asked.input?.map((tensor) => tensor.name));
-      await control.unload(name);
-    });
+    it.concurrent.each(loadable.map((golden) => [golden.name, golden] as const))(
+      '%s is loaded',
+      async (name, golden) => {
+        await put(golden);
+        await control.load(name);
+        expect((await control.index()).filter((entry) => entry.name === name)).toMatchObject([{ state: 'READY' }]);
+        const loaded = await control.modelConfig(name);
+        const asked = parseModelConfig(renderModelConfig(name, golden.engine, { gpus: 0 }));
+        for (const field of ['max_batch_size', 'model_transaction_policy', 'response_cache'] as const)
+          if (asked[field] !== undefined) expect(loaded[field], field).toEqual(asked[field]);
+        expect(loaded.input?.map((tensor) => tensor.name)).toEqual(asked.input?.map((tensor) => tensor.name));
+        await control.unload(name);
+      },
+    );
   },
 );

@@ -5,7 +5,7 @@ import { missingReason } from '../support/real-parts.ts';
 import { FleetUnderLoad } from './rolling-update.fleet.ts';
 
 /** `npm run rolling` runs a hundred. */
-const updates = Number(process.env['PERCH_ROLLING_UPDATES'] ?? 12);
+const updates = Number(process.env['PERCH_ROLLING_UPDATES'] ?? 6);
 
 describe.skipIf(missingReason('triton'))(
   'rolling updates in a row on three real Tritons, two routers under load',
