@@ -7,7 +7,7 @@ import { duration, gapSentence, percent, widestGap } from './words.ts';
 
 /** Where a rollout stands, as far as its next step is concerned. `requestsPerMinute`: of the busiest minute known, all arms. */
 export type Standing = Pick<DecisionInput, 'policy' | 'share' | 'unit' | 'requestsPerMinute'>;
-export type StandingReading = GapReading & { candidate: { n: number } };
+export type StandingReading = GapReading & { stable: { n: number }; candidate: { n: number } };
 
 export interface Step {
   next: 'bake' | 'shift';
@@ -21,12 +21,16 @@ export function allowedStep(
 ): Step | null {
   const last = sharesOf(policy).at(-1)!;
   if (policy.ramp === 'clock' && share >= last) return { next: 'bake', share: bakeShare };
+  if (policy.ramp !== 'clock' && readings.every(sawNothing)) return null;
   const mayBake = policy.ramp === 'auto' || (policy.ramp === 'steps' && share >= last);
   if (mayBake && provedWithin(readings) && (unit === 'request' || enoughUsers(policy, readings)))
     return { next: 'bake', share: bakeShare };
   const larger = nextShare(policy, share, readings, requestsPerMinute);
   return larger > share ? { next: 'shift', share: larger } : null;
 }
+
+/** Without any traffic there is nothing to learn, however little a larger share would risk. */
+const sawNothing = ({ stable, candidate }: StandingReading): boolean => stable.n + candidate.n === 0;
 
 /** Under a sticky key nothing is promoted on the word of a few users. */
 const enoughUsers = (policy: RolloutPolicy, readings: readonly StandingReading[]): boolean =>
@@ -95,6 +99,7 @@ function shortage(sight: Sight): string[] {
   const { input, readings } = sight;
   const widest = widestGap(readings);
   if (!widest) return ['No metric is counted.'];
+  if (readings.every(sawNothing)) return ['There has been no traffic since the last step.'];
   if (widest.candidate.n === 0) return [`The candidate has had no request that ${widest.metric} could be judged by.`];
   if (input.unit === 'bucket' && !enoughUsers(input.policy, readings) && provedWithin(readings))
     return [`${widest.candidate.n} users are too few; the policy wants ${input.policy.leastBuckets}.`];

@@ -54,6 +54,24 @@ const row = (fields: Partial<DecisionInput>, verdict: string, next: string, shar
 describe('decideStep while shifting', () => {
   it.each([
     ['no traffic', row({ requestsPerMinuteNow: 0 }, 'insufficient', 'stay', 0.05)],
+    [
+      'no traffic, today or ever',
+      row(
+        { requestsPerMinute: 0, requestsPerMinuteNow: 0, metrics: counted([0, 0], [0, 0]) },
+        'insufficient',
+        'stay',
+        0.05,
+      ),
+    ],
+    [
+      'hardly any traffic: what it could risk is little',
+      row(
+        { requestsPerMinute: 0.3, requestsPerMinuteNow: 0.3, metrics: counted([1, 0], [0, 0]) },
+        'advance',
+        'shift',
+        0.5,
+      ),
+    ],
     ['no metric', row({ metrics: [] }, 'insufficient', 'stay', 0.05)],
     ['little evidence', row({ metrics: counted([3_000, 3], [30, 0]) }, 'insufficient', 'stay', 0.05)],
     ['enough for a step', row({ metrics: counted([30_000, 30], [1_500, 1]) }, 'advance', 'shift', 0.5)],
