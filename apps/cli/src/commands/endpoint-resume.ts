@@ -7,5 +7,5 @@ export const run: Run = async (invocation, [name], options) => {
   const client = await invocation.admin();
   const body = { reason: options['reason'] ?? '' };
   const endpoint = await client.call<Endpoint>(`${endpointPath(name as string)}/resume`, { method: 'POST', body });
-  return said(endpoint, `Endpoint ${name} follows its rule again; ${endpoint.status.message}.`);
+  return said(endpoint, `Endpoint ${name} follows its rule again.`);
 };
