@@ -15,10 +15,11 @@ export interface Window {
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /**
- * A row tells when its deployment was let go; servers hold the model a moment longer, and a router that was cut off for
- * longer than `routerGrace`, for whom nobody waits, is answered by it until then.
+ * A row tells when its deployment was let go. A server holds the model until its agent gets to it, which faults of the
+ * agent, its link or the server hold up by as long as they last; a router that was cut off for longer than `routerGrace`,
+ * for whom nobody waits, is answered by it until then. What the answer says is judged whatever the time.
  */
-const unloadMs = 2_000;
+const unloadMs = 15_000;
 
 /**
  * What each version means and when it lived, from what was uploaded and from the control plane's own tables. Tables that
