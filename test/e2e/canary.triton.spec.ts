@@ -1,11 +1,11 @@
 import type { Rollout, RolloutEvent, RolloutPolicyInput } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Admin } from '../support/admin.ts';
+import type { Admin } from '../support/admin.ts';
 import { ConstantLoad, type Reply } from '../support/load.ts';
 import { faultyPython, pythonModel } from '../support/python-models.ts';
 import { missingReason } from '../support/real-parts.ts';
-import { type ModelServer, startTriton } from '../support/real-triton.ts';
-import { Stack } from '../support/stack.ts';
+import type { Stack } from '../support/stack.ts';
+import { startTritonStack, type TritonStack } from '../support/triton-stack.ts';
 
 const input = { x: [[1, 2, 3, 4]] };
 const wide = { margin: { absolute: 0.15, relative: 0.2 } };
@@ -32,21 +32,17 @@ async function until(isSo: () => boolean | Promise<boolean>, timeoutMs: number, 
 
 /** Versions are published, and nothing else is done. */
 describe.skipIf(missingReason('triton'))('canaries on the real Triton, through publish alone', () => {
-  let triton: ModelServer;
+  let whole: TritonStack;
   let stack: Stack;
   let admin: Admin;
   beforeAll(async () => {
-    triton = await startTriton();
-    stack = await Stack.start({ triton: { http: triton.http, grpc: triton.grpc, repository: triton.repository } });
-    admin = new Admin(stack);
+    whole = await startTritonStack();
+    ({ stack, admin } = whole);
     await Promise.all(
       ['good', 'errs', 'slow', 'nan', 'idle'].map((name) => add(name, name === 'idle' ? { maxWaitMs: 1_000 } : {})),
     );
   });
-  afterAll(async () => {
-    await stack?.stop();
-    await triton?.remove();
-  });
+  afterAll(() => whole?.stop());
 
   const publish = (name: string, fault: Parameters<typeof faultyPython>[0] = {}) =>
     admin.upload(`canary/${name}`, pythonModel(name, faultyPython(fault)));

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Admin } from '../support/admin.ts';
+import type { Admin } from '../support/admin.ts';
 import { ConstantLoad } from '../support/load.ts';
 import { ensembleConfig, ensembleModel, pythonModel, scalePython } from '../support/python-models.ts';
 import { missingReason } from '../support/real-parts.ts';
-import { type ModelServer, startTriton } from '../support/real-triton.ts';
-import { Stack } from '../support/stack.ts';
+import type { Stack } from '../support/stack.ts';
+import { startTritonStack, type TritonStack } from '../support/triton-stack.ts';
 
 const input = { x: [[1, 2, 3, 4]] };
 const scaled = (body: unknown, factor: number) =>
@@ -13,18 +13,14 @@ const scaled = (body: unknown, factor: number) =>
     .includes([1, 2, 3, 4].map((x) => x * factor).join(','));
 
 describe.skipIf(missingReason('triton'))('ensembles on the real Triton', () => {
-  let triton: ModelServer;
+  let whole: TritonStack;
   let stack: Stack;
   let admin: Admin;
   beforeAll(async () => {
-    triton = await startTriton();
-    stack = await Stack.start({ triton: { http: triton.http, grpc: triton.grpc, repository: triton.repository } });
-    admin = new Admin(stack);
+    whole = await startTritonStack();
+    ({ stack, admin } = whole);
   });
-  afterAll(async () => {
-    await stack?.stop();
-    await triton?.remove();
-  });
+  afterAll(() => whole?.stop());
 
   const heldModels = async () => Object.keys((await admin.servers())[0]?.observed?.models ?? {});
 
