@@ -19,7 +19,7 @@ export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update
  * agent, its link or the server hold up by as long as they last; a router that was cut off for longer than `routerGrace`,
  * for whom nobody waits, is answered by it until then. What the answer says is judged whatever the time.
  */
-const unloadMs = 15_000;
+export const unloadMs = 15_000;
 
 /**
  * What each version means and when it lived, from what was uploaded and from the control plane's own tables. Tables that
