@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { compareIn, compareRules, stickyWorlds, unreliable } from './compare.ts';
 import { delayTable, nullTable, powerTable, promotionTable } from './promises.ts';
 import { falseRollbacks, plots, promoteTimes, regressions, whereWorse, worldTable } from './report.ts';
+import { slowTable } from './slow-requests.ts';
 import { studyText } from './text.ts';
 
 const { values: options } = parseArgs({
@@ -34,6 +35,7 @@ const text = studyText({
   whereWorse: whereWorse([...figures, ...unreliableFigures, ...stickyFigures]),
   nulls: nullTable(runs.promised, say),
   delays: delayTable(runs.nullRuns, say),
+  slow: slowTable(runs.worseRuns, say),
   power: powerTable(runs.promised / 2, say),
   promotion: promotionTable(runs.worseRuns, say),
 });

@@ -10,6 +10,7 @@ export interface StudyParts {
   whereWorse: string;
   nulls: string;
   delays: string;
+  slow: string;
   power: string;
   promotion: string;
 }
@@ -88,9 +89,9 @@ All cells of the tables above in which another rule has the better figure by mor
 ${parts.whereWorse}
 
 Beyond these figures: ours needs two arms at the same time, so a change that hurts both (a shared database) is seen by a fixed
-threshold and not by us. It waits for the slowest request of a report interval, because failures that show at different speeds would
-otherwise pass for a difference (below). It holds for a person where traffic is too thin to prove anything; the others decide,
-rightly or not.
+threshold and not by us. It takes stable's requests that are still on their way for failures, because failures that show at different
+speeds would otherwise pass for a difference (below), and so is late where all requests are slow. It holds for a person where
+traffic is too thin to prove anything; the others decide, rightly or not.
 
 ## What the rule promises
 
@@ -98,13 +99,21 @@ Equal versions, ${requestsOfRun.toLocaleString('en')} requests a run, ${parts.ru
 
 ${parts.nulls}
 
-### Why reports count whole cohorts
+### Why stable's requests under way count as events
 
-A report interval counts once all of its requests ended, and never before an earlier one. Counting each failure as soon as it shows
-favours the arm that fails late. Each worker process of a router closes its own intervals, so with many of them some of that comes
-back: all of stable's failures ten seconds late and none of the candidate's is the worst that we tried.
+Counting each failure as soon as it shows favours the arm that fails late. Counting a report interval once all of its requests
+ended, and never before an earlier one, helps where one process counts; but each worker process of a router closes its own
+intervals, and each stops just before a late failure: all of stable's failures ten seconds late and none of the candidate's is the
+worst that we tried. So the rollback rule takes all requests that arrived in an interval that is over, and those of stable that are
+still on their way as events. Its evidence is then never above what it will be, however many workers count. Under a sticky key,
+where users count and not requests, and for promotion it is still whole intervals.
 
 ${parts.delays}
+
+The price is paid where all requests are slow, stable's good ones too: each of them counts against the suspicion until it ends.
+Median time until a candidate is stopped, by \`error\` alone, one process counting:
+
+${parts.slow}
 
 ### Power at a weight of 25 %
 

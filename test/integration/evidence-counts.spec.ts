@@ -190,7 +190,7 @@ describe('evidence of several routers', () => {
     expect(judged.filter(({ arm, user }) => arm === 'candidate' && both.has(user))).toEqual([]);
   }, 120_000);
 
-  it('is short by one interval at most, and never too high, when a router with its workers is killed', async () => {
+  it('is short by two intervals at most, and never too high, when a router with its workers is killed', async () => {
     await startControl(endpoints());
     const stand = await startRouter(2);
     const load = new Load(stand, 'drawn');
@@ -202,8 +202,8 @@ describe('evidence of several routers', () => {
     await load.until(load.log.length + 20);
     await stand.router.stop('SIGKILL');
     const live = (await load.stop()).filter(({ pinned }) => !pinned);
-    // a worker that does not answer holds up the report for 250 ms
-    const surely = live.filter(({ endedAt }) => endedAt < reportedAt - 300).length;
+    // what came in a second that was not over is not in it, and a worker that does not answer holds it up for 250 ms
+    const surely = live.filter(({ endedAt }) => endedAt < reportedAt - 1_300).length;
     expect(surely).toBeGreaterThan(20);
     expect(counted()).toBeGreaterThanOrEqual(surely);
     expect(counted()).toBeLessThanOrEqual(live.length + inHand);

@@ -23,12 +23,20 @@ export const bucketSet = z
 export const metricEvidence = z.object({ n: count, x: count, seen: bucketSet.optional(), hit: bucketSet.optional() });
 export type MetricEvidence = z.infer<typeof metricEvidence>;
 
-/** By metric: `error`, `slow`, `contract`, and the names of flags. `closed`: whole cohorts only, in order, for every verdict; `ended`: all that has ended. */
+/**
+ * By metric: `error`, `slow`, `contract`, and the names of flags. `ended`: of the requests that arrived in a report interval
+ * that is over, all that have ended. `closed`: whole intervals only, in order, for promotion.
+ */
 export const armEvidence = z.object({
   ended: z.record(z.string(), metricEvidence),
   closed: z.record(z.string(), metricEvidence),
   /** Distinct requests with an event of any metric, of all that have ended. Absent: not told; then the metric with most events speaks for all. */
   bad: count.optional(),
+  /**
+   * Requests of the intervals that `ended` speaks of which are still on their way: as it is now, not cumulative. Absent: not
+   * told, and `ended` may be of any intervals; then the rollback rule takes `closed`.
+   */
+  open: count.optional(),
 });
 export type ArmEvidence = z.infer<typeof armEvidence>;
 

@@ -38,8 +38,8 @@ export type MetricReading = z.infer<typeof metricReading>;
 
 /**
  * Counts of one metric in one epoch, as the rollback rule takes them: units are requests, or users under a sticky key
- * (then one epoch may have several entries of different shares). From closed cohorts too: where one arm fails fast and the
- * other late, events that merely have ended would speak against the fast one.
+ * (then one epoch may have several entries of different shares). Where one arm fails fast and the other late, events that
+ * merely have ended would speak against the fast one: so each of stable's requests that is still on its way counts as an event.
  */
 export const epochCounts = z.object({
   epoch: z.number().int(),
@@ -47,6 +47,8 @@ export const epochCounts = z.object({
   share: z.number(),
   stableEvents: z.number(),
   candidateEvents: z.number(),
+  /** Of `stableEvents` those that are requests on their way. Left out: none. */
+  stableOpen: z.number().optional(),
 });
 export type EpochCounts = z.infer<typeof epochCounts>;
 

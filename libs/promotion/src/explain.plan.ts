@@ -6,7 +6,7 @@ import {
   isOver,
   type Rollout,
 } from '@perch/contracts';
-import { figure, gapSentence, percent, tallySentence } from './statistics/words.ts';
+import { figure, gapSentence, percent, splitSentence, tallySentence } from './statistics/words.ts';
 
 /** Whether both decide the same, as they would be stored. */
 export const sameDecision = (stored: Decision, recomputed: Decision): boolean =>
@@ -39,6 +39,7 @@ export function explainDecision(rollout: Rollout, decision: Decision | null, inp
     ...decision.reasons,
     `The candidate had ${percent(input.share)} of the traffic; counted are ${unit}.`,
     ...decision.readings.flatMap((reading) => [tallySentence(reading), gapSentence(reading)]),
+    ...input.metrics.filter(({ epochs }) => epochs.some(({ stableOpen = 0 }) => stableOpen > 0)).map(splitSentence),
     `Evidence against the candidate is ${figure(decision.e)}; at ${figure(decision.threshold)} it goes back.`,
     ...(input.feedback ?? []).map(feedbackSentence),
     ...(input.holds ?? []).map((hold) => `Held back by: ${hold}`),

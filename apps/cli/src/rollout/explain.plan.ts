@@ -1,5 +1,5 @@
-import type { DecisionInput, Explanation, MetricReading } from '@perch/contracts';
-import { tableText } from '../output.ts';
+import type { DecisionInput, EpochCounts, Explanation, MetricReading } from '@perch/contracts';
+import { type Column, tableText } from '../output.ts';
 import { countText, figureText, percentText, pointsText } from './number.plan.ts';
 import type { RolloutView } from './view.plan.ts';
 import { oneLine, wrap } from './words.plan.ts';
@@ -46,6 +46,10 @@ function readingTable(readings: readonly MetricReading[], unit: DecisionInput['u
   ]);
 }
 
+type OpenCount = Pick<EpochCounts, 'stableOpen'>;
+const hasOpen = ({ stableOpen = 0 }: OpenCount) => stableOpen > 0;
+const openColumn: Column<OpenCount> = ['of them on their way', ({ stableOpen = 0 }) => countText(stableOpen)];
+
 /** What the rollback rule took: how the events of each epoch fell on the arms. */
 function epochTable({ metrics }: DecisionInput): string {
   const rows = metrics.flatMap(({ metric, r0, epochs }) => epochs.map((epoch) => ({ metric, r0, ...epoch })));
@@ -57,6 +61,7 @@ function epochTable({ metrics }: DecisionInput): string {
     ['share of candidate', ({ share }) => percentText(share)],
     ['its events', ({ candidateEvents }) => countText(candidateEvents)],
     ["stable's events", ({ stableEvents }) => countText(stableEvents)],
+    ...(rows.some(hasOpen) ? [openColumn] : []),
   ]);
 }
 

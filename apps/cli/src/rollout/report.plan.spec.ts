@@ -62,6 +62,12 @@ Computed again from what was stored: the same (insufficient, E 0.83 of 20).
 `);
   });
 
+  it('tells requests on their way, where they count as events of stable', () => {
+    const epochs = [{ epoch: 1, share: 0.05, stableEvents: 14, candidateEvents: 1, stableOpen: 12 }];
+    const metrics = input.metrics.map((metric) => ({ ...metric, epochs }));
+    expect(explained({ input: { ...input, metrics } })).toMatch(/STABLE'S EVENTS {2}OF THEM ON THEIR WAY\n.* 14 +12\n/);
+  });
+
   it('says loudly that it does not agree', () => {
     const recomputed = { ...fakeDecision, verdict: 'roll_back' as const, e: 25 };
     expect(explained({ agrees: false, recomputed })).toContain(

@@ -133,16 +133,32 @@ describe('cohorts', () => {
   const counts = (told = tell(0)) =>
     [told?.stable, told?.candidate].map((arm) => [arm?.ended['error']?.n, arm?.closed['error']?.n]);
 
-  it('close for both arms together, once their second is over and all ended', () => {
+  it('count as ended one by one when their second is over, and close for both arms together once all ended', () => {
     const route = routeOf();
     const [slow, quick] = [begin(route, 0)!, begin(route, 10, 'stable')!];
     quick.firstOutcome(fine);
-    expect(counts(tell(999))).toEqual([[1, 0], [0, 0]]);
+    expect(tell(999)).toBeUndefined(); // which of them count yet must not depend on who is quick
+    expect(counts(tell(1_000))).toEqual([[1, 0], [0, 0]]);
     expect(tell(2_500)).toBeUndefined();
     slow.firstOutcome(fine);
     expect(counts(tell(2_600))).toEqual([[1, 1], [1, 1]]);
     expect(tell(9_000)).toBeUndefined();
   }); // biome-ignore format: rows
+  it('tell how many of their requests are on their way, by arm, until none is', () => {
+    const open = (told: WorkerEvidence | undefined) => told && [told.stable.open, told.candidate.open];
+    const route = routeOf();
+    const [first, second] = [begin(route, 0, 'stable')!, begin(route, 10)!];
+    const young = begin(route, 1_500, 'stable')!;
+    expect(open(tell(1_600))).toEqual([1, 1]);
+    expect(open(tell(2_000))).toEqual([2, 1]);
+    first.firstOutcome({ outcome: 'left', durationMs: 5 }); // nobody judges it
+    expect(open(tell(2_100))).toEqual([1, 1]);
+    second.firstOutcome(fine);
+    young.firstOutcome(fine);
+    expect(open(tell(2_200))).toEqual([0, 0]);
+    begin(route, 2_300, 'stable')!.firstOutcome(fine);
+    expect(open(tell(2_400, true))).toEqual([0, 0]);
+  });
   it('close in their order: a quick second does not overtake a slow one', () => {
     const route = routeOf();
     const slow = begin(route, 0)!;
@@ -154,7 +170,7 @@ describe('cohorts', () => {
   it('do not wait for one past its time: that is a failure, whatever comes of it', () => {
     const route = routeOf();
     const lost = begin(route, 0)!;
-    expect(tell(10_999)).toBeUndefined();
+    expect(counts(tell(10_999))[1]).toEqual([0, 0]);
     expect(counts(tell(11_000))[1]).toEqual([1, 1]);
     lost.firstOutcome(fine);
     const next = begin(route, 12_000)!;
@@ -187,7 +203,7 @@ describe('whatever comes in whatever order', () => {
   });
   const looks = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 8 });
 
-  it('closed is always what arrived before some second, with all its outcomes; in the end it is everything, once', () => {
+  it('closed is what arrived before some second, ended and open are all that arrived before this one; in the end both are everything, once', () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 25 }), looks, (calls, times) => {
         runs += 1;
@@ -217,6 +233,10 @@ describe('whatever comes in whatever order', () => {
           });
           const [stable, candidate] = [last.stable.closed['error']!, last.candidate.closed['error']!];
           expect(seconds).toContain(`${stable.n + candidate.n} ${stable.x + candidate.x}`);
+          for (const side of ['stable', 'candidate'] as const) {
+            const old = calls.filter((one) => one.side === side && (all || one.at < Math.floor(at / 1_000) * 1_000));
+            expect(last[side].ended['error']!.n + last[side].open!).toBe(old.length);
+          }
         };
         for (const { go } of steps) go();
         check(30_000, true);
@@ -243,15 +263,17 @@ describe('sets of buckets', () => {
     const route = routeOf({}, true);
     for (const bucket of [3, 9, 9, bucketCount - 1]) begin(route, 0, 'candidate', bucket)!.firstOutcome(fine);
     begin(route, 0, 'candidate', 9)!.firstOutcome({ outcome: 'failed', durationMs: 1 });
-    const first = tell(500)!.candidate;
+    const late = begin(route, 999, 'candidate', 9)!;
+    const first = tell(1_000)!.candidate;
     expect(bits(first.ended['error']!.seen)).toEqual([3, 9, bucketCount - 1]);
     expect(bits(first.ended['error']!.hit)).toEqual([9]);
     expect(first.ended['slow']).toMatchObject({ n: 4, x: 0 });
     expect(first.ended['slow']!.hit).toBeUndefined();
     expect(first.closed['error']).toEqual({ n: 0, x: 0 });
-    begin(route, 600, 'candidate', 3)!.firstOutcome(fine);
-    const second = tell(1_000)!.candidate;
-    expect(second.ended['error']).toEqual({ n: 6, x: 1 });
+    late.firstOutcome(fine);
+    begin(route, 1_600, 'candidate', 3)!.firstOutcome(fine);
+    const second = tell(2_000)!.candidate;
+    expect(second.ended['error']).toEqual({ n: 7, x: 1 });
     expect(bits(second.closed['error']!.seen)).toEqual([3, 9, bucketCount - 1]);
     expect(bits(second.closed['error']!.hit)).toEqual([9]);
   });

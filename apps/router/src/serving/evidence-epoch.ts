@@ -14,7 +14,9 @@ export interface PairOutcome {
 }
 
 interface Views {
+  /** Of the cohorts whose interval is over. */
   ended: EvidenceTally;
+  /** Of the cohorts that are closed. */
   closed: EvidenceTally;
 }
 
@@ -30,6 +32,8 @@ export class EvidenceEpoch {
   private pairs: PairEvidence | undefined;
   private fallbacks = 0;
   private keyless = 0;
+  /** As told last. */
+  private open: Readonly<Record<Side, number>> = { stable: 0, candidate: 0 };
   private changed = false;
 
   constructor(spec: RouteRollout, sticky: boolean) {
@@ -46,7 +50,7 @@ export class EvidenceEpoch {
     const cohort = this.cohorts.begin(now, timeoutMs);
     const trial = new EvidenceTrial(this, side, bucket, now, cohort);
     cohort.trials.push(trial);
-    cohort.open += 1;
+    cohort.open[side] += 1;
     return trial;
   }
 
@@ -65,9 +69,13 @@ export class EvidenceEpoch {
 
   private settle(trial: EvidenceTrial, cohort: Cohort): void {
     trial.ended = true;
-    cohort.open -= 1;
+    cohort.open[trial.side] -= 1;
+    if (cohort.over) this.count(trial, 'ended');
+  }
+
+  private count(trial: EvidenceTrial, view: keyof Views): void {
     if (trial.judged === 0) return;
-    this.arms[trial.side].ended.add(trial);
+    this.arms[trial.side][view].add(trial);
     this.changed = true;
   }
 
@@ -105,16 +113,25 @@ export class EvidenceEpoch {
   }
 
   /**
-   * Cumulative counts; undefined: nothing new since they were told last. Of the sets of buckets only those that grew.
-   * `all`: no request comes any more.
+   * Cumulative counts, and who is on their way; undefined: nothing new since they were told last. Of the sets of buckets
+   * only those that grew. `all`: no request comes any more.
    */
   tell(now: number, all: boolean): WorkerEvidence | undefined {
+    for (const { trials } of this.cohorts.pass(now, all))
+      for (const trial of trials) if (trial.ended) this.count(trial, 'ended');
     for (const cohort of this.cohorts.close(now, all)) this.close(cohort);
+    const open = this.cohorts.open();
+    if (open.stable !== this.open.stable || open.candidate !== this.open.candidate) this.changed = true;
+    this.open = open;
     if (!this.changed) return undefined;
     this.changed = false;
     const { spec, arms, pairs, fallbacks, keyless } = this;
-    const tellArm = ({ ended, closed }: Views) => ({ ended: ended.tell(), closed: closed.tell() });
-    const [stable, candidate] = [tellArm(arms.stable), tellArm(arms.candidate)];
+    const tellArm = (side: Side) => ({
+      ended: arms[side].ended.tell(),
+      closed: arms[side].closed.tell(),
+      open: open[side],
+    });
+    const [stable, candidate] = [tellArm('stable'), tellArm('candidate')];
     const told = { rollout: spec.id, epoch: spec.epoch, worker: 0, stable, candidate, fallbacks, keyless };
     return pairs ? { ...told, pairs: structuredClone(pairs) } : told;
   }
@@ -127,9 +144,7 @@ export class EvidenceEpoch {
         trial.events = errorBit;
         this.settle(trial, cohort);
       }
-      if (trial.judged === 0) continue;
-      this.arms[trial.side].closed.add(trial);
-      this.changed = true;
+      this.count(trial, 'closed');
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { PairEvidence, RolloutPolicy } from '@perch/contracts';
+import type { EpochCounts, PairEvidence, RolloutPolicy } from '@perch/contracts';
 import type { Epoch } from '../rollout.entity.ts';
 import {
   type ArmBuckets,
@@ -35,6 +35,27 @@ const add = (one: Tally, other: Count | undefined): Tally => (other ? { n: one.n
 const sumOf = (rows: readonly CountedRow[], arm: Arm, phase: Phase, metric: string): Tally =>
   rows.reduce((sum, { counts }) => add(sum, counts[arm][phase][metric]), none);
 
+type RollbackCounts = Pick<EpochCounts, 'stableEvents' | 'candidateEvents' | 'stableOpen'>;
+
+/**
+ * Events as the rollback rule takes them. Which requests count is told by when they arrived alone, and those on their way
+ * are taken for what speaks least against the candidate: events of stable, none of its own. So E is never above what it will
+ * be once they ended, however late either arm fails and however many workers count. Of a worker that does not tell who is
+ * on the way only whole cohorts count.
+ */
+function rollbackCounts(rows: readonly CountedRow[], metric: string): RollbackCounts {
+  const sum = { stableEvents: 0, candidateEvents: 0, stableOpen: 0 };
+  for (const { counts } of rows) {
+    const { open } = counts.stable;
+    const phase = open === undefined ? 'closed' : 'ended';
+    sum.stableEvents += (counts.stable[phase][metric]?.x ?? 0) + (open ?? 0);
+    sum.candidateEvents += counts.candidate[phase][metric]?.x ?? 0;
+    sum.stableOpen += open ?? 0;
+  }
+  const { stableOpen, ...events } = sum;
+  return stableOpen > 0 ? sum : events;
+}
+
 /** Requests: each is a unit of its own. */
 export function requestCounts(rows: readonly CountedRow[], epochs: readonly Epoch[], metric: string): MetricCounts {
   const current = epochs.at(-1)?.epoch;
@@ -49,14 +70,7 @@ export function requestCounts(rows: readonly CountedRow[], epochs: readonly Epoc
     // while only pairs are compared the candidate has no share: nothing is told by who failed
     epochs: epochs
       .filter(({ share }) => share > 0)
-      .map(({ epoch, share }) => ({
-        epoch,
-        share,
-        // whole cohorts here too: where one arm fails fast and the other by timeouts, what has merely ended speaks
-        // against the fast one (equal versions falsely rolled back: docs/canary-study.md)
-        stableEvents: sumOf(ofEpoch(epoch), 'stable', 'closed', metric).x,
-        candidateEvents: sumOf(ofEpoch(epoch), 'candidate', 'closed', metric).x,
-      })),
+      .map(({ epoch, share }) => ({ epoch, share, ...rollbackCounts(ofEpoch(epoch), metric) })),
     ...closed(ofEpoch(current)),
     whole: closed(known),
   };

@@ -72,6 +72,31 @@ describe('readEvidence', () => {
   });
 });
 
+describe('what the rollback rule takes of requests', () => {
+  const arm = (ended: number, closed: number, open?: number) => ({
+    ended: { error: { n: 50, x: ended } },
+    closed: { error: { n: 40, x: closed } },
+    ...(open === undefined ? {} : { open }),
+  });
+  const worker = (stable: ReturnType<typeof arm>, candidate: ReturnType<typeof arm>): CountedRow => ({
+    epoch: 4,
+    counts: { stable, candidate, fallbacks: 0, keyless: 0 },
+  });
+  const error = (...rows: CountedRow[]) => readEvidence(scope(), sight(rows)).metrics[0]!;
+
+  it.each([
+    ['whole cohorts of a worker that does not tell who is on the way', [worker(arm(5, 1), arm(9, 2))], [1, 2]],
+    ['else all that ended, with stable on its way as events', [worker(arm(5, 1, 3), arm(9, 2, 4))], [8, 9, 3]],
+    ['nobody on the way', [worker(arm(5, 1, 0), arm(9, 2, 4))], [5, 9]],
+    ['each worker for itself', [worker(arm(5, 1, 3), arm(9, 2, 4)), worker(arm(5, 1), arm(9, 2))], [9, 11, 3]],
+  ])('%s', (_what, rows, [stableEvents, candidateEvents, stableOpen]) => {
+    const counted = error(...rows);
+    const open = stableOpen === undefined ? {} : { stableOpen };
+    expect(counted.epochs).toEqual([{ epoch: 4, share: 0.25, stableEvents, candidateEvents, ...open }]);
+    expect(counted.stable).toEqual({ n: 40 * rows.length, x: rows.length }); // promotion: whole cohorts
+  });
+});
+
 describe('countedMetrics', () => {
   it('leaves out what is off, what waits for feedback, and slow without a latency', () => {
     const flags = [{ name: 'unsure' }, { name: 'wrong', feedbackWithinMs: 60_000 }];

@@ -83,6 +83,15 @@ describe('planReport', () => {
     }
   });
 
+  it('takes who is on the way as it is told last: it falls, and is no figure that went backwards', () => {
+    const withOpen = (open: number) => row({ stable: { ...arm(90, 1), open }, candidate: { ...arm(10, 2), open: 0 } });
+    const stored = storedOf(planReport([withOpen(7)], known(), none).rows);
+    expect([...stored.values()][0]!.counts.stable.open).toBe(7);
+    const { rows, refused } = planReport([withOpen(2)], known(), stored);
+    expect(rows).toMatchObject([{ turn: 2, counts: { stable: { open: 2 }, candidate: { open: 0 } } }]);
+    expect(refused).toEqual([]);
+  });
+
   it('joins buckets of all workers, and keeps none where there is no sticky key', () => {
     const withSet = (worker: number, buckets: number[]) =>
       row({

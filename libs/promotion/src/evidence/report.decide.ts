@@ -21,6 +21,8 @@ export interface ArmCounts {
   ended: Record<string, Count>;
   closed: Record<string, Count>;
   bad?: number | undefined;
+  /** On their way: as it was told last, and free to fall. */
+  open?: number | undefined;
 }
 /** What is kept of a worker's report: all but the buckets, which are joined over all routers. */
 export interface WorkerCounts {
@@ -64,10 +66,15 @@ const phases = ['ended', 'closed'] as const;
 const mostMetrics = 64;
 const mostWorker = 2 ** 31 - 1;
 
-const countsOf = ({ ended, closed, bad }: ArmEvidence): ArmCounts => {
+const countsOf = ({ ended, closed, bad, open }: ArmEvidence): ArmCounts => {
   const plain = (metrics: ArmEvidence['ended']) =>
     Object.fromEntries(Object.entries(metrics).map(([metric, { n, x }]) => [metric, { n, x }]));
-  return { ended: plain(ended), closed: plain(closed), ...(bad === undefined ? {} : { bad }) };
+  return {
+    ended: plain(ended),
+    closed: plain(closed),
+    ...(bad === undefined ? {} : { bad }),
+    ...(open === undefined ? {} : { open }),
+  };
 };
 
 const workerCounts = ({ stable, candidate, pairs, fallbacks, keyless }: WorkerEvidence): WorkerCounts => ({
@@ -78,7 +85,7 @@ const workerCounts = ({ stable, candidate, pairs, fallbacks, keyless }: WorkerEv
   keyless,
 });
 
-/** Every number of a report with a name of its own; what is left out is 0. */
+/** Every cumulative number of a report with a name of its own; what is left out is 0. */
 export function figuresOf({ stable, candidate, pairs, fallbacks, keyless }: WorkerCounts): Map<string, number> {
   const figures = new Map<string, number>([
     ['fallbacks', fallbacks],

@@ -1,7 +1,7 @@
 import type { MetricReading } from '@perch/contracts';
 import { pairEvents } from './shadow.decide.ts';
 import type { Outcome, Sight } from './sight.ts';
-import { figure, tallySentence } from './words.ts';
+import { figure, splitSentence } from './words.ts';
 
 /** One request, whatever it raised, never rolls back alone. */
 export const leastCandidateEvents = 2;
@@ -25,8 +25,9 @@ export function decideRollback(sight: Sight): Outcome | null {
   const events = input.candidateEvents + (input.policy.shadow ? pairEvents(input.pairs) : 0);
   if (e < threshold || events < leastCandidateEvents) return null;
   const metric = loudest(readings);
+  const counts = input.metrics.filter((one) => one.metric === metric?.metric);
   return backToStable([
     `The evidence that the candidate is worse${metric ? ` (${metric.metric} above all)` : ''}, E = ${figure(e)}, reached ${figure(threshold)}.`,
-    ...(metric ? [`${tallySentence(metric)} E of ${metric.metric} alone is ${figure(metric.e)}.`] : []),
+    ...counts.map((one) => `${splitSentence(one)} E of ${one.metric} alone is ${figure(metric!.e)}.`),
   ]);
 }

@@ -1,7 +1,7 @@
 import { type RolloutPolicy, rolloutPolicy } from '@perch/contracts';
 import { nullRatio } from './rollback-evidence.decide.ts';
 import { seededRandom } from './simulate-chance.ts';
-import { closedCohorts, type FailureDelays } from './simulate-delay.ts';
+import { type FailureDelays, reportedByWorkers } from './simulate-delay.ts';
 import { PerchRule, type SimulatedMetric } from './simulate-rule.ts';
 import { drawUsers, type RatesAt, requestTraffic, stickyTraffic, type Unevenness } from './simulate-traffic.ts';
 import { runTrial } from './simulate-trial.ts';
@@ -75,8 +75,10 @@ const metricsAt = (p: number): SimulatedMetric[] => {
   ];
 };
 
+const oneWorker = reportedByWorkers(1);
+
 /** One run: true when it is rolled back. The same seed and run give the same requests. */
-export function rollsBackNull(nullCase: NullCase, seed: number, run: number, report = closedCohorts): boolean {
+export function rollsBackNull(nullCase: NullCase, seed: number, run: number, report = oneWorker): boolean {
   const { p, share, policy = patient, requestsPerSecond = 50, drift, delays, sticky } = nullCase;
   const random = seededRandom(seed, run);
   const chances = [p, slowRate, contractRate];
@@ -103,7 +105,7 @@ export function rollsBackNull(nullCase: NullCase, seed: number, run: number, rep
 }
 
 /** The share of `runs` that were rolled back. `report`: how delayed failures are counted. */
-export function falseRollbackRate(nullCase: NullCase, seed: number, runs: number, report = closedCohorts): number {
+export function falseRollbackRate(nullCase: NullCase, seed: number, runs: number, report = oneWorker): number {
   let back = 0;
   for (let run = 0; run < runs; run += 1) if (rollsBackNull(nullCase, seed, run, report)) back += 1;
   return back / runs;

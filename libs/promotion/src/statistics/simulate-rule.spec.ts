@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { marginOf } from './margin.decide.ts';
 import { expectedPromotionMs, smallestMargin } from './margin-auto.decide.ts';
 import { drawBeta, drawBinomial, seededRandom } from './simulate-chance.ts';
+import { reportedByWorkers } from './simulate-delay.ts';
 import { simulateRollout } from './simulate-rollout.ts';
 import { PerchRule } from './simulate-rule.ts';
 import { requestTraffic } from './simulate-traffic.ts';
@@ -45,13 +46,17 @@ function inputOf(
 
 describe('PerchRule', () => {
   it.each([
-    ['equal', 0.002, 0.002, 3_000],
-    ['worse', 0.002, 0.02, 3_000],
-    ['quiet', 0.01, 0.01, 60],
-    ['dead', 0, 1, 600],
-  ])('decides as decideStep does: %s', (_name, stable, candidate, requestsPerMinute) => {
+    ['equal', 0.002, 0.002, 3_000, 0],
+    ['worse', 0.002, 0.02, 3_000, 0],
+    ['quiet', 0.01, 0.01, 60, 0],
+    ['dead', 0, 1, 600, 0],
+    ['equal, late, of 16 workers', 0.02, 0.02, 3_000, 16],
+    ['worse, late, of 4 workers', 0.02, 0.05, 3_000, 4],
+  ])('decides as decideStep does: %s', (_name, stable, candidate, requestsPerMinute, workers) => {
     const random = seededRandom(7);
-    const traffic = requestTraffic((arm) => [arm === 'stable' ? stable : candidate, 0.01 * (1 - candidate)], random);
+    const source = requestTraffic((arm) => [arm === 'stable' ? stable : candidate, 0.01 * (1 - candidate)], random);
+    const late = { stableMs: 10_000, candidateMs: 2_000 };
+    const traffic = workers > 0 ? reportedByWorkers(workers)(source, late) : source;
     const rule = new PerchRule({ policy, unit: 'request', metrics, requestsPerMinute });
     const epochs: EpochCounts[][] = metrics.map(() => []);
     let stepAtMs = 0;
@@ -62,8 +67,8 @@ describe('PerchRule', () => {
         epochs[at]!.push({
           epoch: stepAtMs,
           share,
-          stableEvents: sample.stable.x[at]!,
-          candidateEvents: sample.candidate.x[at]!,
+          stableEvents: (sample.split?.stable ?? sample.stable.x)[at]!,
+          candidateEvents: (sample.split?.candidate ?? sample.candidate.x)[at]!,
         });
       });
       const stage = rule.stage === 'baking' ? 'baking' : 'shifting';

@@ -12,6 +12,11 @@ export interface Sample {
   stable: ArmSample;
   candidate: ArmSample;
   users?: { buckets: Uint16Array; outcomes: Int8Array };
+  /**
+   * By metric, what the rollback rule's counts grow by, where it takes others than those of whole cohorts: less than nothing
+   * where a request that was counted while it was on its way ended well. Left out: it takes the same.
+   */
+  split?: { stable: number[]; candidate: number[] };
 }
 
 /** Chances that a request has the event of each metric: at most one of them, so that their sum stays below 1. */

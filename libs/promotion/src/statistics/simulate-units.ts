@@ -44,15 +44,15 @@ export class RequestUnits implements Units {
     this.candidate = zeros(this.metrics);
   }
 
-  take({ stable, candidate }: Sample, evidence: readonly EvidenceSum[]): boolean {
+  take({ stable, candidate, split }: Sample, evidence: readonly EvidenceSum[]): boolean {
     let any = false;
     for (let metric = 0; metric < this.metrics; metric += 1) {
-      const onStable = stable.x[metric]!;
-      const onCandidate = candidate.x[metric]!;
-      add(this.stable[metric]!, stable.n, onStable);
-      add(this.wholeStable[metric]!, stable.n, onStable);
-      add(this.candidate[metric]!, candidate.n, onCandidate);
-      if (onStable + onCandidate === 0) continue;
+      add(this.stable[metric]!, stable.n, stable.x[metric]!);
+      add(this.wholeStable[metric]!, stable.n, stable.x[metric]!);
+      add(this.candidate[metric]!, candidate.n, candidate.x[metric]!);
+      const onStable = (split?.stable ?? stable.x)[metric]!;
+      const onCandidate = (split?.candidate ?? candidate.x)[metric]!;
+      if (onStable === 0 && onCandidate === 0) continue;
       evidence[metric]!.add(this.share, onStable, onCandidate);
       this.candidateEvents += onCandidate;
       any = true;

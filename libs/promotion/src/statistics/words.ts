@@ -1,4 +1,4 @@
-import type { MetricReading } from '@perch/contracts';
+import type { MetricInput, MetricReading } from '@perch/contracts';
 
 /** A figure of any size in few characters. */
 export const figure = (value: number): string => {
@@ -18,6 +18,15 @@ export function duration(ms: number): string {
 
 export const tallySentence = ({ metric, candidate, stable }: MetricReading): string =>
   `In this epoch ${metric} happened ${candidate.x} times in ${candidate.n} for the candidate and ${stable.x} times in ${stable.n} for stable.`;
+
+/** How the events that the rollback rule took fell on the arms, in all epochs. */
+export function splitSentence({ metric, epochs }: Pick<MetricInput, 'metric' | 'epochs'>): string {
+  const sum = (name: 'stableEvents' | 'candidateEvents' | 'stableOpen') =>
+    epochs.reduce((all, epoch) => all + (epoch[name] ?? 0), 0);
+  const open = sum('stableOpen');
+  const taken = open > 0 ? `, with ${open} of its requests that are still on their way counted as events` : '';
+  return `Of the events of ${metric} ${sum('candidateEvents')} fell on the candidate and ${sum('stableEvents')} on stable${taken}.`;
+}
 
 export const gapSentence = ({ metric, candidate, stable, gap, margin }: MetricReading): string =>
   `${metric}: the candidate is at most ${percent(candidate.upper)} (${candidate.x} of ${candidate.n}), stable at least ${percent(stable.lower)} (${stable.x} of ${stable.n}): up to ${points(gap)} worse, allowed are ${points(margin)}.`;
