@@ -104,7 +104,7 @@ ${parts.nulls}
 Counting each failure as soon as it shows favours the arm that fails late. Counting a report interval once all of its requests
 ended, and never before an earlier one, helps where one process counts; but each worker process of a router closes its own
 intervals, and each stops just before a late failure: all of stable's failures ten seconds late and none of the candidate's is the
-worst that we tried. So the rollback rule takes all requests that arrived in an interval that is over, and those of stable that are
+worst that we tried. So the rollback rule takes all requests that are a quarter of a second old, and those of stable that are
 still on their way as events. Its evidence is then never above what it will be, however many workers count. Under a sticky key,
 where users count and not requests, and for promotion it is still whole intervals.
 

@@ -11,6 +11,8 @@ import { monotonicMs } from './serving/evidence-lease.ts';
 import type { WorkerState } from './serving/serving-tables.ts';
 
 const everyMs = 1_000;
+/** Evidence goes twice as often where there is any: what a killed router counted since is lost. */
+const tellMs = everyMs / 2;
 /** Counts go with every second report, and so many versions at most: a busy router sends some 40 kB/s of them. */
 const countsEvery = 2;
 const mostCounts = 200;
@@ -31,7 +33,10 @@ export interface Reported {
   accepted(atMs: number): void;
 }
 
-/** Each second: what this router has acknowledged, what still runs, what it cannot serve. The body only when it changed. */
+/**
+ * Each second: what this router has acknowledged, what still runs, what it cannot serve. The body only when it changed.
+ * Between two of them evidence alone, if it has changed.
+ */
 export class ReportLoop {
   private readonly client: ControlClient;
   private readonly enrolment: Enrolment;
@@ -42,12 +47,15 @@ export class ReportLoop {
   private timer: NodeJS.Timeout | undefined;
   private acceptedHash = '';
   private failing = false;
+  private ticks = 0;
   private turns = 0;
   /** The last report did not bring all there was. */
   private evidenceLeft = false;
   private ending = false;
-  /** A beat waits for its turn and will tell what is true by then. */
+  /** A whole report waits for its turn and will tell what is true by then. */
   private queued = false;
+  /** Beats that wait or are under way. */
+  private beats = 0;
   private problemsSince: number | undefined;
   private current: Promise<void> = Promise.resolve();
 
@@ -66,9 +74,13 @@ export class ReportLoop {
   }
 
   start(): void {
-    this.timer = setInterval(() => {
-      void this.beat();
-    }, everyMs);
+    this.timer = setInterval(() => this.tick(), tellMs);
+  }
+
+  private tick(): void {
+    this.ticks += 1;
+    const isWhole = this.ticks % (everyMs / tellMs) === 0;
+    if (isWhole ? !this.queued : this.beats === 0) void this.beat(isWhole);
   }
 
   /** Something changed that others wait for: says so at once, and not only with the next beat. */
@@ -88,29 +100,34 @@ export class ReportLoop {
     }
   }
 
-  /** One report; a slow one is not overtaken by the next. */
-  private beat(): Promise<void> {
-    this.queued = true;
+  /** One report; a slow one is not overtaken by the next. Of one that is not whole only news of evidence is sent. */
+  private beat(isWhole = true): Promise<void> {
+    if (isWhole) this.queued = true;
+    this.beats += 1;
     this.current = this.current
-      .then(() => this.send())
+      .then(() => this.send(isWhole))
       .catch((error) => {
         if (!this.failing) this.logger.warn('report not taken', { error });
         this.failing = true;
+      })
+      .finally(() => {
+        this.beats -= 1;
       });
     return this.current;
   }
 
-  private async send(): Promise<void> {
-    this.queued = false;
+  private async send(isWhole: boolean): Promise<void> {
+    if (isWhole) this.queued = false;
     this.evidenceLeft = false;
     const { identity } = this.enrolment;
     if (!identity) return;
     await this.reported.gather(this.ending);
+    if (!isWhole && !this.reported.evidence.hasNews) return;
     const report = mergeStates(this.reported.states());
     this.retryProblems(Object.keys(report.problems).length > 0);
     const hash = digestOf(report);
     const head = { bootId: this.bootId, hash };
-    const told = this.takeCounts();
+    const told = isWhole ? this.takeCounts() : undefined;
     const evidence = this.reported.evidence.take();
     const sentAtMs = monotonicMs();
     try {

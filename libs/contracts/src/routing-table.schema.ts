@@ -86,7 +86,7 @@ export const armStats = z.object({
 export type ArmStats = z.infer<typeof armStats>;
 
 /**
- * `PUT /internal/v1/routers/:id/report`, each second. `report` is left out while its hash is the one last accepted.
+ * `PUT /internal/v1/routers/:id/report`, each second, and with evidence alone between two of them. `report` is left out while its hash is the one last accepted.
  * `revision` is the lowest one among the router's worker processes.
  */
 export const routerReport = z.object({
@@ -113,7 +113,7 @@ export const routerReport = z.object({
    * covered by `hash`, so that a busy endpoint resends neither the report nor the counts of the others.
    */
   stats: z.record(z.string(), z.record(z.string(), armStats)).optional(),
-  /** Evidence of rollouts that changed since it was last accepted; at least as often as anything of it changes, each second. */
+  /** Evidence of rollouts that changed since it was last accepted; at least as often as anything of it changes, each half second. */
   evidence: z.array(workerEvidence).max(10_000).optional(),
 });
 export type RouterReport = z.infer<typeof routerReport>;

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Side } from './call.ts';
 import { EvidenceBook } from './evidence-book.ts';
+import { settleMs } from './evidence-cohorts.ts';
 import { EvidenceLease, monotonicMs } from './evidence-lease.ts';
 import type { EvidenceTrial, FirstOutcome } from './evidence-trial.ts';
 
@@ -63,8 +64,10 @@ beforeEach(() => {
 
 const begin = (route: CompiledRoute, at: number, side: Side = 'candidate', bucket = -1) =>
   book.begin({ route, pin: undefined, side, bucket, lapsed: false }, start + at);
+/** What is told of all that arrived before `at`. */
+const changed = (at: number, all = false) => book.changed(start + at + settleMs, all);
 const tell = (at: number, all = false) => {
-  const told = book.changed(start + at, all);
+  const told = changed(at, all);
   expect(told.length).toBeLessThan(2);
   return told[0] && workerEvidence.parse(told[0]);
 };
@@ -133,12 +136,13 @@ describe('cohorts', () => {
   const counts = (told = tell(0)) =>
     [told?.stable, told?.candidate].map((arm) => [arm?.ended['error']?.n, arm?.closed['error']?.n]);
 
-  it('count as ended one by one when their second is over, and close for both arms together once all ended', () => {
+  it('count as ended one by one when they are old enough, and close for both arms together once all of a second ended', () => {
     const route = routeOf();
     const [slow, quick] = [begin(route, 0)!, begin(route, 10, 'stable')!];
     quick.firstOutcome(fine);
-    expect(tell(999)).toBeUndefined(); // which of them count yet must not depend on who is quick
-    expect(counts(tell(1_000))).toEqual([[1, 0], [0, 0]]);
+    expect(counts(tell(10))).toEqual([[0, 0], [0, 0]]); // which of them count yet must not depend on who is quick
+    expect(counts(tell(11))).toEqual([[1, 0], [0, 0]]);
+    expect(tell(1_000)).toBeUndefined();
     expect(tell(2_500)).toBeUndefined();
     slow.firstOutcome(fine);
     expect(counts(tell(2_600))).toEqual([[1, 1], [1, 1]]);
@@ -149,8 +153,8 @@ describe('cohorts', () => {
     const route = routeOf();
     const [first, second] = [begin(route, 0, 'stable')!, begin(route, 10)!];
     const young = begin(route, 1_500, 'stable')!;
-    expect(open(tell(1_600))).toEqual([1, 1]);
-    expect(open(tell(2_000))).toEqual([2, 1]);
+    expect(open(tell(1_500))).toEqual([1, 1]);
+    expect(open(tell(1_501))).toEqual([2, 1]);
     first.firstOutcome({ outcome: 'left', durationMs: 5 }); // nobody judges it
     expect(open(tell(2_100))).toEqual([1, 1]);
     second.firstOutcome(fine);
@@ -170,8 +174,8 @@ describe('cohorts', () => {
   it('do not wait for one past its time: that is a failure, whatever comes of it', () => {
     const route = routeOf();
     const lost = begin(route, 0)!;
-    expect(counts(tell(10_999))[1]).toEqual([0, 0]);
-    expect(counts(tell(11_000))[1]).toEqual([1, 1]);
+    expect(counts(tell(10_999 - settleMs))[1]).toEqual([0, 0]);
+    expect(counts(tell(11_000 - settleMs))[1]).toEqual([1, 1]);
     lost.firstOutcome(fine);
     const next = begin(route, 12_000)!;
     next.firstOutcome(fine);
@@ -185,7 +189,7 @@ describe('cohorts', () => {
     const early = begin(routeOf(), 0)!;
     begin(routeOf({ epoch: 2 }), 100)!.firstOutcome(fine);
     early.firstOutcome(fine);
-    const told = book.changed(start + 1_000);
+    const told = changed(1_000);
     expect(told.map(({ epoch, candidate }) => [epoch, candidate.closed['error']!.n])).toEqual([
       [1, 1],
       [2, 1],
@@ -203,7 +207,7 @@ describe('whatever comes in whatever order', () => {
   });
   const looks = fc.array(fc.integer({ min: 0, max: 20_000 }), { maxLength: 8 });
 
-  it('closed is what arrived before some second, ended and open are all that arrived before this one; in the end both are everything, once', () => {
+  it('closed is what arrived before some second, ended and open are all that are old enough; in the end both are everything, once', () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 25 }), looks, (calls, times) => {
         runs += 1;
@@ -234,7 +238,7 @@ describe('whatever comes in whatever order', () => {
           const [stable, candidate] = [last.stable.closed['error']!, last.candidate.closed['error']!];
           expect(seconds).toContain(`${stable.n + candidate.n} ${stable.x + candidate.x}`);
           for (const side of ['stable', 'candidate'] as const) {
-            const old = calls.filter((one) => one.side === side && (all || one.at < Math.floor(at / 1_000) * 1_000));
+            const old = calls.filter((one) => one.side === side && (all || one.at < at));
             expect(last[side].ended['error']!.n + last[side].open!).toBe(old.length);
           }
         };
@@ -307,11 +311,11 @@ describe('epochs that left the table', () => {
     const [gone, here] = [routeOf(), routeOf({ id: 'other' })];
     const dayMs = 24 * 3_600_000;
     for (const route of [gone, here]) begin(route, 0)!.firstOutcome(fine);
-    expect(book.changed(start + 1_000)).toHaveLength(2);
+    expect(changed(1_000)).toHaveLength(2);
     book.keepOnly([here], start + 2_000);
-    expect(book.changed(start + dayMs + 2_001)).toEqual([]);
+    expect(changed(dayMs + 2_001)).toEqual([]);
     for (const route of [gone, here]) begin(route, dayMs + 100_000)!.firstOutcome(fine);
-    const told = book.changed(start + dayMs + 101_000);
+    const told = changed(dayMs + 101_000);
     expect(Object.fromEntries(told.map((one) => [one.rollout, one.candidate.closed['error']!.n]))).toEqual({
       r: 1,
       other: 2,

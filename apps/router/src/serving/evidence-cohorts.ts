@@ -1,24 +1,23 @@
 import type { Side } from './call.ts';
 import type { EvidenceTrial } from './evidence-trial.ts';
 
-/** Length of a cohort: one report interval. */
+/** Length of a cohort. */
 export const cohortMs = 1_000;
+/**
+ * Requests younger than this are not told yet: by then most have ended, and those of stable that have not count as events.
+ * With `tellMs` of the report loop it makes what a kill takes away: less than a second of arrivals.
+ */
+export const settleMs = 250;
 
-/** Requests of both arms that arrived in one report interval. */
+/** Requests of both arms that arrived in the same second. */
 export class Cohort {
   readonly trials: EvidenceTrial[] = [];
-  /** Of them those on their way, by arm. */
-  readonly open: Record<Side, number> = { stable: 0, candidate: 0 };
-  /** Its interval was over when it was last looked at. */
-  over = false;
+  /** Of them those on their way. */
+  open = 0;
   readonly second: number;
 
   constructor(second: number) {
     this.second = second;
-  }
-
-  get waits(): boolean {
-    return this.open.stable + this.open.candidate > 0;
   }
 }
 
@@ -29,6 +28,10 @@ export class EvidenceCohorts {
   /** Oldest first. */
   private waiting: Cohort[] = [];
   private current: Cohort | undefined;
+  /** Those that are not told yet, oldest first. */
+  private young: EvidenceTrial[] = [];
+  /** Of those that are told, how many are on their way. */
+  private readonly open: Record<Side, number> = { stable: 0, candidate: 0 };
   /** Longest time that a request may take. */
   private timeoutMs = 0;
 
@@ -36,7 +39,8 @@ export class EvidenceCohorts {
     return this.waiting.length;
   }
 
-  begin(startedAt: number, timeoutMs: number): Cohort {
+  /** The cohort of a request that arrives now. `timeoutMs`: the longest it may take. */
+  at(startedAt: number, timeoutMs: number): Cohort {
     if (timeoutMs > this.timeoutMs) this.timeoutMs = timeoutMs;
     const second = Math.floor(startedAt / cohortMs);
     if (this.current?.second !== second) {
@@ -46,22 +50,32 @@ export class EvidenceCohorts {
     return this.current;
   }
 
-  /** The cohorts whose interval has come to its end since it was asked last, whatever became of their requests. */
-  pass(now: number, all: boolean): Cohort[] {
-    const passed = this.waiting.filter((cohort) => !cohort.over && (all || now >= endOf(cohort)));
-    for (const cohort of passed) cohort.over = true;
+  begin(trial: EvidenceTrial, cohort: Cohort): void {
+    cohort.trials.push(trial);
+    cohort.open += 1;
+    this.young.push(trial);
+  }
+
+  settle(trial: EvidenceTrial, cohort: Cohort): void {
+    cohort.open -= 1;
+    if (trial.told) this.open[trial.side] -= 1;
+  }
+
+  /** Requests that are to be told from now on, by their arrival alone, whatever became of them. */
+  pass(now: number, all: boolean): EvidenceTrial[] {
+    const until = all ? Number.POSITIVE_INFINITY : now - settleMs;
+    const stays = this.young.findIndex(({ startedAt }) => startedAt >= until);
+    const passed = this.young.splice(0, stays < 0 ? this.young.length : stays);
+    for (const trial of passed) {
+      trial.told = true;
+      if (!trial.ended) this.open[trial.side] += 1;
+    }
     return passed;
   }
 
-  /** Requests on their way, of the intervals that are over. */
-  open(): Record<Side, number> {
-    const sum = { stable: 0, candidate: 0 };
-    for (const { over, open } of this.waiting) {
-      if (!over) continue;
-      sum.stable += open.stable;
-      sum.candidate += open.candidate;
-    }
-    return sum;
+  /** Requests on their way, of those that are told. */
+  onTheWay(): Record<Side, number> {
+    return { ...this.open };
   }
 
   /**
@@ -72,8 +86,8 @@ export class EvidenceCohorts {
     let count = 0;
     for (const cohort of this.waiting) {
       const endedAt = endOf(cohort);
-      const over = all || now >= endedAt;
-      if (!over || (cohort.waits && now < endedAt + this.timeoutMs)) break;
+      const over = all || now >= endedAt + settleMs;
+      if (!over || (cohort.open > 0 && now < endedAt + this.timeoutMs)) break;
       count += 1;
     }
     const closed = this.waiting.splice(0, count);

@@ -14,7 +14,7 @@ export interface PairOutcome {
 }
 
 interface Views {
-  /** Of the cohorts whose interval is over. */
+  /** Of all that arrived until a moment ago. */
   ended: EvidenceTally;
   /** Of the cohorts that are closed. */
   closed: EvidenceTally;
@@ -47,10 +47,9 @@ export class EvidenceEpoch {
   /** A request was put on its arm. `timeoutMs`: the longest it may take. */
   begin(side: Side, bucket: number, now: number, timeoutMs: number): EvidenceTrial {
     this.firstServedAt ??= now;
-    const cohort = this.cohorts.begin(now, timeoutMs);
+    const cohort = this.cohorts.at(now, timeoutMs);
     const trial = new EvidenceTrial(this, side, bucket, now, cohort);
-    cohort.trials.push(trial);
-    cohort.open[side] += 1;
+    this.cohorts.begin(trial, cohort);
     return trial;
   }
 
@@ -69,8 +68,8 @@ export class EvidenceEpoch {
 
   private settle(trial: EvidenceTrial, cohort: Cohort): void {
     trial.ended = true;
-    cohort.open[trial.side] -= 1;
-    if (cohort.over) this.count(trial, 'ended');
+    this.cohorts.settle(trial, cohort);
+    if (trial.told) this.count(trial, 'ended');
   }
 
   private count(trial: EvidenceTrial, view: keyof Views): void {
@@ -117,10 +116,9 @@ export class EvidenceEpoch {
    * only those that grew. `all`: no request comes any more.
    */
   tell(now: number, all: boolean): WorkerEvidence | undefined {
-    for (const { trials } of this.cohorts.pass(now, all))
-      for (const trial of trials) if (trial.ended) this.count(trial, 'ended');
+    for (const trial of this.cohorts.pass(now, all)) if (trial.ended) this.count(trial, 'ended');
     for (const cohort of this.cohorts.close(now, all)) this.close(cohort);
-    const open = this.cohorts.open();
+    const open = this.cohorts.onTheWay();
     if (open.stable !== this.open.stable || open.candidate !== this.open.candidate) this.changed = true;
     this.open = open;
     if (!this.changed) return undefined;

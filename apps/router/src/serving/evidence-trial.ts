@@ -29,6 +29,8 @@ export class EvidenceTrial {
   judged = 0;
   events = 0;
   ended = false;
+  /** Told of: as ended, or as on its way. */
+  told = false;
   private readonly epoch: EvidenceEpoch;
 
   constructor(epoch: EvidenceEpoch, side: Side, bucket: number, startedAt: number, cohort: Cohort | undefined) {
