@@ -1,4 +1,4 @@
-import type { Rollout, RolloutEvent, RolloutPolicyInput } from '@perch/contracts';
+import type { QuarantineEntry, Rollout, RolloutEvent, RolloutPolicyInput } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Admin } from '../support/admin.ts';
 import { ConstantLoad, type Reply } from '../support/load.ts';
@@ -6,6 +6,7 @@ import { faultyPython, pythonModel } from '../support/python-models.ts';
 import { missingReason } from '../support/real-parts.ts';
 import type { Stack } from '../support/stack.ts';
 import { startTritonStack, type TritonStack } from '../support/triton-stack.ts';
+import { Person } from './cli-stack.ts';
 
 const input = { x: [[1, 2, 3, 4]] };
 const wide = { margin: { absolute: 0.15, relative: 0.2 } };
@@ -21,6 +22,9 @@ const policy: RolloutPolicyInput = {
   slow: { margin: { absolute: 0.3, relative: 0.4 } },
 };
 const perSecond = 40;
+/** Of the routers' evidence: so long without the control plane, and the candidate gets nothing. */
+const leaseMs = 15_000;
+const goneMs = 60_000;
 
 /** `expect.poll` knows one test at a time. */
 async function until(isSo: () => boolean | Promise<boolean>, timeoutMs: number, what: () => string): Promise<void> {
@@ -35,17 +39,28 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
   let whole: TritonStack;
   let stack: Stack;
   let admin: Admin;
+  let person: Person;
+  const asAdmin = () => ({ PERCH_URL: stack.controlPlane.address, PERCH_API_KEY: stack.adminKey });
   beforeAll(async () => {
+    person = await Person.make();
     whole = await startTritonStack();
     ({ stack, admin } = whole);
     await Promise.all(
-      ['good', 'errs', 'slow', 'nan', 'idle'].map((name) => add(name, name === 'idle' ? { maxWaitMs: 1_000 } : {})),
+      ['good', 'errs', 'slow', 'nan', 'idle', 'golden'].map((name) =>
+        add(name, name === 'idle' ? { maxWaitMs: 1_000 } : {}),
+      ),
     );
   });
-  afterAll(() => whole?.stop());
+  afterAll(async () => {
+    await person?.leave();
+    await whole?.stop();
+  });
 
-  const publish = (name: string, fault: Parameters<typeof faultyPython>[0] = {}) =>
-    admin.upload(`canary/${name}`, pythonModel(name, faultyPython(fault)));
+  const publish = (
+    name: string,
+    fault: Parameters<typeof faultyPython>[0] = {},
+    more: Record<string, Uint8Array> = {},
+  ) => admin.upload(`canary/${name}`, { ...pythonModel(name, faultyPython(fault)), ...more });
   const add = async (name: string, more: RolloutPolicyInput = {}) => {
     await publish(name);
     await admin.addEndpoint({
@@ -85,10 +100,13 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
   };
 
   /** Publishes version 2 under load and waits for the end of its rollout; what clients saw, and when. */
-  async function tryOut(name: string, fault: Parameters<typeof faultyPython>[0]) {
+  async function tryOut(
+    name: string,
+    ...[fault, more]: [Parameters<typeof faultyPython>[0], Record<string, Uint8Array>?]
+  ) {
     const load = loadOf(name);
     try {
-      await publish(name, fault);
+      await publish(name, fault, more);
       const rollout = await untilState(name, ['promoted', 'rolled_back', 'aborted']);
       const replies = await load.stop();
       return { rollout, replies, events: await eventsOf(rollout) };
@@ -148,28 +166,59 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
     expect((await rolloutOf('idle'))!.reason).toMatch(/traffic|requests|evidence/);
   });
 
-  it.sequential('while the control plane is gone the candidate gets nothing after the lease, and its share back with it', async () => {
+  it.concurrent('one that answers a golden request wrongly is refused before it gets a request, and everybody can read why', async () => {
+    const tensor = (name: string, value: number) => ({
+      name,
+      datatype: 'FP32',
+      shape: [1, 4],
+      data: Array(4).fill(value),
+    });
+    const wrong = { request: { inputs: [tensor('x', 3)] }, outputs: [tensor('y', 4)] };
+    const file = { 'golden/threes.json': new TextEncoder().encode(JSON.stringify(wrong)) };
+    const { rollout, replies, events } = await tryOut('golden', { note: 'second' }, file);
+    const why = 'golden request threes: output y differs at [0,0]: wanted 4, got 3 (and 3 more of 4)';
+    expect([rollout.state, rollout.reason]).toEqual(['rolled_back', expect.stringContaining(why)]);
+    expect(events.map(({ type }) => type)).toEqual(['started', 'stage', 'rolled_back']); // never a weight
+    expect(replies.filter(({ status, version }) => status !== 200 || version !== 1)).toEqual([]);
+    expect(replies.length).toBeGreaterThan(0);
+    const quarantine = await admin.must<{ items: QuarantineEntry[] }>('GET', '/endpoints/golden/quarantine');
+    expect(quarantine.items).toEqual([expect.objectContaining({ version: 2, digest: rollout.candidate.digest })]);
+    await admin.untilServed('golden', 1, input);
+    for (const command of ['rollout show', 'endpoint show']) {
+      const { out } = await person.run([...command.split(' '), 'golden'], { env: asAdmin() });
+      expect(out.replace(/\s+/g, ' '), command).toContain(why);
+    }
+  });
+
+  it.sequential('while the control plane is gone for a minute the candidate gets nothing after the lease, and its share back with it', async () => {
     await add('alone', { weightsPercent: [50], dwellMs: 300_000 });
     const load = loadOf('alone');
     try {
       await publish('alone', { note: 'second' });
-      const isTried = (since: number) => () =>
-        load.replies.some(({ arm, startedAt }) => arm === 'candidate' && startedAt > since);
-      await until(isTried(0), 60_000, () => 'the candidate is tried');
+      const triedSince = (since: number) =>
+        load.replies.filter(({ arm, startedAt }) => arm === 'candidate' && startedAt > since).length;
+      await until(
+        () => triedSince(0) > 0,
+        60_000,
+        () => 'the candidate is tried',
+      );
       await stack.controlPlane.stop('SIGKILL');
       const goneAt = performance.now();
-      const quiet = () => {
-        const lately = load.replies.filter(({ startedAt }) => startedAt > performance.now() - 2_000);
-        return lately.length > 20 && lately.every(({ arm }) => arm === 'stable');
-      };
-      await until(quiet, 30_000, () => 'the candidate gets nothing');
-      expect(performance.now() - goneAt).toBeGreaterThan(12_000);
+      await until(
+        () => performance.now() > goneAt + goneMs,
+        2 * goneMs,
+        () => 'a minute is over',
+      );
+      expect(triedSince(goneAt + leaseMs - 3_000)).toBeGreaterThan(0);
+      expect(triedSince(goneAt + leaseMs + 500)).toBe(0);
       const backAt = performance.now();
       await stack.controlPlane.start();
-      await until(isTried(backAt), 30_000, () => 'the candidate gets its share back');
+      const isBack = () => triedSince(backAt) > 40;
+      await until(isBack, 30_000, () => 'the candidate gets its share back');
+      expect(await rolloutOf('alone')).toMatchObject({ state: 'shifting', weightPercent: 50 });
       expect(bad(await load.stop())).toEqual([]);
     } finally {
       await load.stop();
     }
-  });
+  }, 150_000);
 });
