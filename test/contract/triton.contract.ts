@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseGolden } from '@perch/contracts';
+import { WarmUpClient } from '@perch/sync';
 import { createTritonControl, type TritonControl, TritonFault } from '@perch/triton/control';
 import { GrpcTransport, HttpTransport, type InferenceTransport, type InferRequest } from '@perch/triton/inference';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -255,6 +257,18 @@ export function tritonContract(name: string, start: () => Promise<ModelServer>):
             status: 400,
             body: { error: expect.stringMatching(/FP16 data via JSON is not supported/) },
           });
+      });
+
+      it('is asked golden requests of FP16 in binary, though they are written as numbers', async () => {
+        const tensor = (name: string, data: number[]) => ({ name, datatype: 'FP16', shape: [1, 3], data });
+        const { outputs: declared } = await control.modelMetadata('identity-fp16');
+        const prove = (wanted: number[]) => {
+          const golden = { request: { inputs: [tensor('x', [0.3, -2, 1_000])] }, outputs: [tensor('y', wanted)] };
+          const read = parseGolden(JSON.stringify(golden), 'golden/a.json');
+          return new WarmUpClient(http, server).prove('identity-fp16', read, declared, AbortSignal.timeout(timeoutMs));
+        };
+        expect(await prove([0.3, -2, 1_000])).toBeUndefined();
+        expect(await prove([0.3, 2, 1_000])).toBe('output y differs at [0,1]: wanted 2, got -2');
       });
     });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from './error.ts';
+import { isHalfType, roundToHalf } from './half-number.ts';
 import { parseWith } from './parse.ts';
 import { dataType } from './tensor.schema.ts';
 
@@ -25,8 +26,9 @@ const data = z.array(z.unknown());
 const goldenTensor = z.object({ name: z.string().min(1).max(256), datatype: dataType, shape, data });
 
 /**
- * One golden request: what the model server is asked (the JSON form of the Open Inference Protocol; FP16 and BF16 have
- * none), and what the model must answer. Outputs that are not named are not compared; a `shape` left out is not compared.
+ * One golden request: what the model server is asked (the JSON form of the Open Inference Protocol, where FP16 and BF16
+ * are numbers as well), and what the model must answer. Outputs that are not named are not compared; a `shape` left out is
+ * not compared.
  */
 export const goldenRequest = z.strictObject({
   description: z.string().max(4_000).optional(),
@@ -50,6 +52,11 @@ export type GoldenRequest = z.infer<typeof goldenRequest>;
 /** Elements of flat or nested data, row-major. */
 export const goldenElements = (values: readonly unknown[]): unknown[] =>
   values.flatMap((value) => (Array.isArray(value) ? goldenElements(value) : [value]));
+
+const fitsInto = (datatype: string | undefined, value: unknown): boolean =>
+  datatype === undefined ||
+  !isHalfType(datatype) ||
+  (typeof value === 'number' && Number.isFinite(roundToHalf(datatype, value)));
 
 const count = (of: readonly number[]) => of.reduce((product, size) => product * size, 1);
 
@@ -77,8 +84,10 @@ export function parseGolden(text: string, path: string): GoldenRequest {
         throw refuse(
           `${kind} ${tensor.name}: shape [${tensor.shape}] wants ${count(tensor.shape)} values, data has ${elements.length}`,
         );
-      if (tensor.datatype === 'FP16' || tensor.datatype === 'BF16')
-        throw refuse(`${kind} ${tensor.name}: ${tensor.datatype} has no JSON form`);
+      const { datatype } = tensor;
+      const beyond = elements.find((value) => !fitsInto(datatype, value));
+      if (beyond !== undefined)
+        throw refuse(`${kind} ${tensor.name}: ${JSON.stringify(beyond)} is no number that ${datatype} can hold`);
     }
   }
   return golden;

@@ -96,6 +96,14 @@ export {
   parseGolden,
 } from './golden.schema.ts';
 export {
+  fromHalfBits,
+  fromHalfBytes,
+  type HalfType,
+  isHalfType,
+  roundToHalf,
+  toHalfBytes,
+} from './half-number.ts';
+export {
   type ChangeEvent,
   changeEvent,
   type Page,

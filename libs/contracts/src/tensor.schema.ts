@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Protocol names of Triton's data types; FP16 and BF16 have no JSON form. */
+/** Protocol names of Triton's data types; FP16 and BF16 have no JSON form there. */
 export const dataTypes = [
   'BOOL', 'UINT8', 'UINT16', 'UINT32', 'UINT64', 'INT8', 'INT16', 'INT32', 'INT64',
   'FP16', 'FP32', 'FP64', 'BYTES', 'BF16',

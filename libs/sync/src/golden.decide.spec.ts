@@ -68,6 +68,20 @@ describe('an answer beside the golden one', () => {
       'output y differs: wanted datatype FP64, got FP32',
     ],
     ['nothing of it', [{ name: 'z', data: [1] }], {}, [y([1])], 'output z is missing (got y)'],
+    [
+      'what half precision holds of it',
+      [{ name: 'y', data: [0.3] }],
+      { tolerance: { absolute: 0, relative: 0 } },
+      [{ ...y([0.30078125]), datatype: 'BF16' }],
+      undefined,
+    ],
+    [
+      'not a number',
+      [{ name: 'y', data: [1] }],
+      {},
+      [{ ...y([Number.NaN]), datatype: 'FP16' }],
+      'output y differs at [0,0]: wanted 1, got NaN',
+    ],
     ['more than was named', [{ name: 'y', data: [1] }], {}, [y([1]), { ...y([2]), name: 'z' }], undefined],
   ])('%s', (_what, outputs, more, answered, fault) => expect(goldenFault(golden(outputs, more), answered)).toBe(fault));
 });
@@ -91,9 +105,22 @@ describe('what a golden request may be', () => {
       'input x: {} is no number',
     ],
     [
-      'half precision',
-      JSON.stringify({ request: { inputs: [{ ...input, datatype: 'FP16' }] }, outputs }),
-      'FP16 has no JSON form',
+      'a text in half precision',
+      JSON.stringify({ request: { inputs: [{ ...input, datatype: 'FP16', data: [1, '2'] }] }, outputs }),
+      'input x: "2" is no number that FP16 can hold',
+    ],
+    [
+      'what half precision cannot hold',
+      JSON.stringify({
+        request: { inputs: [input] },
+        outputs: [{ name: 'y', datatype: 'FP16', data: [65_504, -65_520] }],
+      }),
+      'output y: -65520 is no number that FP16 can hold',
+    ],
+    [
+      'a truth value as BF16',
+      JSON.stringify({ request: { inputs: [{ ...input, datatype: 'BF16', data: [1, true] }] }, outputs }),
+      'input x: true is no number that BF16 can hold',
     ],
     [
       'a name twice',

@@ -1,6 +1,6 @@
-import { type GoldenRequest, type GoldenTolerance, goldenElements } from '@perch/contracts';
+import { type GoldenRequest, type GoldenTolerance, goldenElements, isHalfType, roundToHalf } from '@perch/contracts';
 
-/** A tensor as a model server answers it in JSON. */
+/** A tensor as a model server answers it in JSON; FP16 and BF16 as numbers. */
 export interface AnsweredTensor {
   name: string;
   datatype: string;
@@ -10,9 +10,9 @@ export interface AnsweredTensor {
 
 type Wanted = GoldenRequest['outputs'][number];
 
-const shown = (value: unknown) => (typeof value === 'string' && value.length > 80 ? `${JSON.stringify(value.slice(0, 80))}…` : JSON.stringify(value) ?? 'nothing'); // biome-ignore format: one row reads better
+const shown = (value: unknown) => (typeof value === 'number' ? String(value) : typeof value === 'string' && value.length > 80 ? `${JSON.stringify(value.slice(0, 80))}…` : JSON.stringify(value) ?? 'nothing'); // biome-ignore format: one row reads better
 
-/** Whole numbers are equal or not; what a JSON reply cannot hold (NaN) never fits. */
+/** Whole numbers are equal or not; NaN never fits. */
 function fits(wanted: unknown, got: unknown, isWhole: boolean, { absolute, relative }: GoldenTolerance): boolean {
   if (typeof wanted === 'boolean') return typeof got !== 'string' && Number(got) === Number(wanted);
   if (typeof wanted === 'string' || isWhole) return wanted === got;
@@ -22,6 +22,12 @@ function fits(wanted: unknown, got: unknown, isWhole: boolean, { absolute, relat
     Math.abs(got - wanted) <= absolute + relative * Math.abs(wanted)
   );
 }
+
+/** No model can answer what its type cannot hold: 0.3 as BF16 is 0.30078125. */
+const nearestIn =
+  (datatype: string) =>
+  (value: unknown): unknown =>
+    isHalfType(datatype) && typeof value === 'number' ? roundToHalf(datatype, value) : value;
 
 /** `[1,2]` of the shape, for a flat place. */
 function placeText(at: number, shape: readonly number[]): string {
@@ -47,10 +53,13 @@ function outputFault(
     return `output ${wanted.name} differs: wanted shape [${wanted.shape}], got [${got.shape}]`;
   const [a, b] = [goldenElements(wanted.data), goldenElements(got.data)];
   if (a.length !== b.length) return `output ${wanted.name} differs: wanted ${a.length} values, got ${b.length}`;
-  const isWhole = !/^FP/.test(got.datatype);
-  const at = a.findIndex((value, place) => !fits(value, b[place], isWhole, wanted.tolerance ?? tolerance));
+  const isWhole = !/^B?F/.test(got.datatype);
+  const nearest = nearestIn(got.datatype);
+  const differs = (value: unknown, place: number) =>
+    !fits(nearest(value), b[place], isWhole, wanted.tolerance ?? tolerance);
+  const at = a.findIndex(differs);
   if (at < 0) return undefined;
-  const many = a.filter((value, place) => !fits(value, b[place], isWhole, wanted.tolerance ?? tolerance)).length;
+  const many = a.filter(differs).length;
   const more = many > 1 ? ` (and ${many - 1} more of ${a.length})` : '';
   return `output ${wanted.name} differs at ${placeText(at, got.shape)}: wanted ${shown(a[at])}, got ${shown(b[at])}${more}`;
 }

@@ -27,7 +27,12 @@ export interface ModelFacts {
 export interface WarmUp {
   warm(model: string, inputs: readonly TensorSpec[], signal: AbortSignal): Promise<WarmUpOutcome>;
   /** Why the answer is not the golden one; undefined: it is. */
-  prove(model: string, golden: GoldenRequest, signal: AbortSignal): Promise<string | undefined>;
+  prove(
+    model: string,
+    golden: GoldenRequest,
+    declared: readonly TensorSpec[],
+    signal: AbortSignal,
+  ): Promise<string | undefined>;
 }
 
 export interface ApplyParts {
@@ -162,14 +167,14 @@ export class SyncApply {
   }
 
   /** Golden requests of the version, in the order of their names. What they find is the model's own fault, and lasts. */
-  private async prove(task: Task): Promise<void> {
+  private async prove(task: Task, declared: readonly TensorSpec[]): Promise<void> {
     const files = task.model!.files.filter(({ path }) => isGoldenPath(path)).sort((a, b) => (a.path < b.path ? -1 : 1));
     const { store } = this.parts.cache;
     for (const file of files) {
       if (task.signal.aborted) return;
       if (!(await store.verify(file))) throw changedUnderway(task.name);
       const golden = this.goldenOf(await readFile(store.pathOf(file.sha256), 'utf8'), file.path);
-      const fault = await this.parts.warmUp.prove(task.name, golden, task.signal);
+      const fault = await this.parts.warmUp.prove(task.name, golden, declared, task.signal);
       if (fault !== undefined) throw new LoadFailure(`golden request ${goldenNameOf(file.path)}: ${fault}`, undefined);
       this.step(task, 'golden request answered');
     }
@@ -190,7 +195,7 @@ export class SyncApply {
     const inputs = metadata.inputs.map((input) => (optional.has(input.name) ? { ...input, optional: true } : input));
     await this.parts.warmUp.warm(task.name, inputs, task.signal);
     this.step(task, 'warmed');
-    await this.prove(task);
+    await this.prove(task, metadata.outputs);
     await this.parts.repository.settle(task.name);
     return { inputs, outputs: metadata.outputs, maxBatchSize: config.max_batch_size ?? 0 };
   }

@@ -59,10 +59,11 @@ describe('a golden request', () => {
     }),
     'golden/a.json',
   );
+  const declared: TensorSpec[] = [{ name: 'y', datatype: 'FP32', shape: [1] }];
   const prove = (forward: (request: ForwardRequest) => unknown) => {
     const transport = { forward: async (_: unknown, request: ForwardRequest) => forward(request) };
     const client = new WarmUpClient(transport as unknown as InferenceTransport, { http: 'h:1', grpc: 'h:2' });
-    return client.prove('m', golden, new AbortController().signal);
+    return client.prove('m', golden, declared, new AbortController().signal);
   };
   const reply = (y: number) =>
     Buffer.from(JSON.stringify({ outputs: [{ name: 'y', datatype: 'FP32', shape: [1], data: [y] }] }));

@@ -2,13 +2,13 @@ import { elementBytes, type GoldenRequest, type TensorSpec } from '@perch/contra
 import {
   type CallOptions,
   type Cancellation,
-  type ForwardRequest,
   type InferenceServer,
   type InferenceTransport,
   type NamedTensor,
   TritonFault,
 } from '@perch/triton/inference';
-import { type AnsweredTensor, goldenFault } from './golden.decide.ts';
+import { goldenFault } from './golden.decide.ts';
+import { goldenAnswer, goldenQuestion } from './golden-message.plan.ts';
 
 const mostBytes = 64 * 1024 ** 2;
 /** Faults that say: the request did not get to the model. Anything else is an answer of the model. */
@@ -70,14 +70,20 @@ export class WarmUpClient {
     }
   }
 
-  /** Why the model's answer to a golden request is not the golden one; undefined: it is. Throws as `warm` does. */
-  async prove(model: string, golden: GoldenRequest, signal: AbortSignal): Promise<string | undefined> {
-    const body = [Buffer.from(JSON.stringify(golden.request))];
-    const headers = { 'content-type': 'application/json' };
-    const request: ForwardRequest = { method: 'POST', model, action: '/infer', headers, body };
+  /**
+   * Why the model's answer to a golden request is not the golden one; undefined: it is. `declared`: the model's outputs.
+   * Throws as `warm` does.
+   */
+  async prove(
+    model: string,
+    golden: GoldenRequest,
+    declared: readonly TensorSpec[],
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const request = { method: 'POST', model, action: '/infer', ...goldenQuestion(golden, declared) } as const;
     try {
       const reply = await this.cancellable(signal, (options) => this.transport.forward(this.server, request, options));
-      const outputs = outputsOf(reply.body);
+      const outputs = goldenAnswer(reply);
       return outputs ? goldenFault(golden, outputs) : 'the reply is no JSON (NaN and infinity have no JSON form)';
     } catch (error) {
       if (error instanceof TritonFault && !notReached.has(error.kind)) return `the model refused it: ${error.text}`;
@@ -97,14 +103,5 @@ export class WarmUpClient {
     } finally {
       signal.removeEventListener('abort', cancel);
     }
-  }
-}
-
-function outputsOf(body: Buffer): AnsweredTensor[] | undefined {
-  try {
-    const { outputs } = JSON.parse(body.toString('utf8')) as { outputs?: unknown };
-    return Array.isArray(outputs) ? outputs : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -59,7 +59,8 @@ export function cosineAt({ stable, candidate, row }: Numbers, from: number): num
     b += candidate[i]! * candidate[i]!;
   }
   if (a === 0 || b === 0) return a === b ? 1 : 0;
-  return dot / (Math.sqrt(a) * Math.sqrt(b));
+  const cosine = dot / (Math.sqrt(a) * Math.sqrt(b));
+  return Math.max(-1, Math.min(1, cosine)); // NaN stays; squares of tiny values are too coarse to end within
 }
 
 /** Place of the greatest of `row` values, the first among equals; −1 when one of them is NaN. */

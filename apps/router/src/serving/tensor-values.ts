@@ -1,4 +1,4 @@
-import { type DataType, elementBytes } from '@perch/contracts';
+import { type DataType, elementBytes, fromHalfBits } from '@perch/contracts';
 
 /** Numbers of a tensor by index; 64-bit whole numbers are rounded to doubles. */
 export type Values = ArrayLike<number>;
@@ -59,18 +59,9 @@ export function hasBrokenNumber(datatype: string, bytes: Uint8Array): boolean {
   return false;
 }
 
-function halfValue(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (1 + fraction / 1_024) * 2 ** (exponent - 15);
-}
-
 let halves: Float32Array | undefined;
 function fromHalves(bits: ArrayLike<number>): Float32Array {
-  halves ??= Float32Array.from({ length: 65_536 }, (_, pattern) => halfValue(pattern));
+  halves ??= Float32Array.from({ length: 65_536 }, (_, pattern) => fromHalfBits('FP16', pattern));
   const table = halves;
   const values = new Float32Array(bits.length);
   for (let i = 0; i < bits.length; i += 1) values[i] = table[bits[i]!]!;

@@ -1,6 +1,8 @@
 export {
+  binaryPartsOf,
   decodeHttpResponse,
   type FaultKind,
+  headerLengthName,
   type InferRequest,
   type InferResponse,
   type NamedTensor,
