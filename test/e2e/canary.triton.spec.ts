@@ -216,6 +216,8 @@ describe.skipIf(missingReason('triton'))('canaries on the real Triton, through p
       const isBack = () => triedSince(backAt) > 40;
       await until(isBack, 30_000, () => 'the candidate gets its share back');
       expect(await rolloutOf('alone')).toMatchObject({ state: 'shifting', weightPercent: 50 });
+      const metrics = await (await fetch(`${stack.controlPlane.address}/metrics`)).text();
+      expect(metrics).toMatch(/^perch_rollouts\{state="shifting",run="\w+"\} [1-9]/m);
       expect(bad(await load.stop())).toEqual([]);
     } finally {
       await load.stop();

@@ -1,6 +1,6 @@
 import { EndpointReconcile, EndpointService } from '@perch/endpoints';
 import { collectRows } from '@perch/platform/database';
-import { EvidenceService, promotionGarbage, RolloutReconcile, RolloutService } from '@perch/promotion';
+import { EvidenceService, promotionGarbage, RolloutReconcile, RolloutService, RolloutStore } from '@perch/promotion';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { operator, transactions } from '../support/fleet.ts';
 import { progressive, RolloutStand } from './rollout-stand.ts';
@@ -76,6 +76,8 @@ describe('publishing is all that a person does', () => {
     const waiting = (await quiet())!;
     expect(waiting).toMatchObject({ state: 'shifting', decision: { verdict: 'insufficient' } });
     await expect(service().start(operator, 'text/c', { allowBreaking: false, reason: '' })).rejects.toThrow('goes on');
+    const census = () => stand.world.get(RolloutStore).census(transactions(stand.world).manager);
+    expect(await census()).toEqual([{ state: 'shifting', run: 'waiting', count: 1 }]);
     await service().command(operator, waiting.id, 'abort', 'not today');
     await service().command(operator, waiting.id, 'abort', 'not today');
     await stand.until('text/c', async () => stand.router.arms('text/c').join() === '1 1', 'back');
@@ -84,6 +86,7 @@ describe('publishing is all that a person does', () => {
     const again = await service().start(operator, 'text/c', { version: 2, allowBreaking: false, reason: 'now' });
     expect(again).toMatchObject({ state: 'pending', startedBy: 'olga' });
     await stand.untilRollouts('text/c', ['2 aborted', '2 promoted']);
+    expect(await census()).toEqual([]);
   });
 
   it('the endpoint itself ends it: stopped, another mode, removed; and the rule begins anew where it may', async () => {

@@ -19,6 +19,7 @@ import { RouterController } from './internal-api/router.controller.ts';
 import { ServerController } from './internal-api/server.controller.ts';
 import { AutoUpdateLoop } from './loops/auto-update.loop.ts';
 import { CensusLoop } from './loops/census.loop.ts';
+import { CensusSource } from './loops/census.source.ts';
 import { ExternalApply } from './loops/external.apply.ts';
 import { ExternalLoop } from './loops/external.loop.ts';
 import { ExternalReconcile } from './loops/external.reconcile.ts';
@@ -43,7 +44,7 @@ export const endpointControllers: Type[] = [
   ServerController,
 ];
 
-/** For the module that imports the fleet, the registry and `endpointsModule(…)`. */
+/** For the module that imports the fleet, the registry, `endpointsModule(…)` and `promotionModule(…)`. */
 export const endpointProviders: Provider[] = [
   EndpointLogService,
   AutoUpdateLoop,
@@ -53,6 +54,7 @@ export const endpointProviders: Provider[] = [
   ExternalTritons,
   PlacementLoop,
   RoutingTableLoop,
+  CensusSource,
   CensusLoop,
 ];
 

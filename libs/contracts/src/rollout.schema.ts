@@ -93,7 +93,7 @@ export const decisionInput = z.object({
   stage: z.enum(['shadowing', 'shifting', 'baking']),
   /** Since the weight or the stage last changed. */
   sinceStepMs: z.number(),
-  /** How long the evidence has not been enough: what `maxWaitMs` is compared with while it still is not. */
+  /** Since then too, or since a person resumed it: what `maxWaitMs` is compared with while no step is allowed. */
   sinceEvidenceMs: z.number(),
   /** The busiest minute of the last day, all arms. */
   requestsPerMinute: z.number(),
@@ -123,6 +123,8 @@ export const decision = z
     readings: z.array(metricReading),
     /** When the next step is expected if nothing changes; null: cannot be said. */
     nextStepInMs: z.number().nullable(),
+    /** Only in a rollout's last decision, for show; absent: no flag waits for feedback. */
+    feedback: z.array(feedbackReading).optional(),
   })
   .meta({ id: 'Decision' });
 export type Decision = z.infer<typeof decision>;

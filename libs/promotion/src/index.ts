@@ -11,7 +11,7 @@ export { RolloutApply } from './rollout.apply.ts';
 export type { Baseline, Epoch, RolloutEnd, RolloutRecord } from './rollout.entity.ts';
 export { RolloutReconcile } from './rollout.reconcile.ts';
 export { type RolloutQuery, RolloutService } from './rollout.service.ts';
-export { RolloutStore } from './rollout.store.ts';
+export { type RolloutCount, RolloutStore } from './rollout.store.ts';
 export { promotionGarbage } from './rollout-garbage.ts';
 export { SimulationService } from './simulation.service.ts';
 export { marginOf } from './statistics/margin.decide.ts';

@@ -1,6 +1,7 @@
 import type { Decision, DecisionInput, RolloutPolicy } from '@perch/contracts';
 import type { TrafficDeployment } from '@perch/endpoints';
 import { inputOf } from './decision-input.plan.ts';
+import type { RolloutEvidence } from './evidence/evidence.entity.ts';
 import type { NewRolloutEvent, RolloutRecord } from './rollout.entity.ts';
 import {
   abort,
@@ -65,7 +66,7 @@ function follow(world: RolloutWorld, before: RolloutRecord, decision: Decision, 
   const cause: Cause = { ...bySystem, decision, input };
   const reason = decision.reasons[0] ?? decision.verdict;
   const { evidence, now } = world;
-  const rollout = { ...before, decision, decidedAt: now, pairs: evidence!.pairs, fallbacks: evidence!.fallbacks };
+  const rollout = { ...before, decision: shown(decision, input), decidedAt: now, ...aside(evidence!) };
   if (decision.next === 'roll_back') return rollBack(world, rollout, reason, cause);
   // Stopped where it is by somebody: it is still guarded, and nothing else.
   if (rollout.run === 'held') return refreshed(world, before, rollout, []);
@@ -88,6 +89,11 @@ function follow(world: RolloutWorld, before: RolloutRecord, decision: Decision, 
       return stay(world, before, { ...rollout, reason }, cause);
   }
 }
+
+const aside = ({ pairs, fallbacks }: RolloutEvidence) => ({ pairs, fallbacks });
+/** With what people ask for beside the decision itself. */
+const shown = (decision: Decision, { feedback }: DecisionInput): Decision =>
+  feedback ? { ...decision, feedback } : decision;
 
 function shift(
   world: RolloutWorld,

@@ -199,6 +199,17 @@ describe('on trial', () => {
     expect(box.rollout).toMatchObject({ run: 'running', share: 0.05 });
   });
 
+  it('shows how much feedback came, which is no part of a decision that is stored', () => {
+    const box = shifting();
+    const feedback = [{ flag: 'f', stable: { n: 9, x: 1 }, candidate: { n: 4, x: 0 }, differs: false }];
+    box.evidence = { ...box.evidence, feedback };
+    box.decision = decided('shift');
+    box.step();
+    expect(box.rollout.decision).toEqual({ ...box.decision, feedback });
+    expect(box.events.at(-1)).toMatchObject({ type: 'step', decision: box.decision });
+    expect(box.events.at(-1)!.decision).not.toHaveProperty('feedback');
+  });
+
   it('is held after maxWait, still guarded, until a person resumes it', () => {
     const box = shifting();
     box.decision = decided('hold', { verdict: 'insufficient' });

@@ -7,6 +7,13 @@ export interface StoredRolloutEvent extends RolloutEvent {
   input: NewRolloutEvent['input'];
 }
 
+/** So many that go on. */
+export interface RolloutCount {
+  state: RolloutRecord['state'];
+  run: RolloutRecord['run'];
+  count: number;
+}
+
 const plain = [
   'endpoint', 'state', 'run', 'reason', 'salt', 'epoch', 'share', 'restarts', 'fallbacks',
 ] as const; // biome-ignore format: one row reads better
@@ -90,6 +97,11 @@ export class RolloutStore {
       [after, most],
     );
     return rows.map(({ endpoint }) => endpoint);
+  }
+
+  /** Those that go on, by state and run. */
+  async census(tx: Tx): Promise<RolloutCount[]> {
+    return tx.query('select state, run, count(*)::int from rollouts where ended_at is null group by state, run');
   }
 
   async insert(tx: Tx, record: RolloutRecord): Promise<void> {

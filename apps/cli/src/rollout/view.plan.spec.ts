@@ -57,6 +57,17 @@ EVENTS
 `);
   });
 
+  it('with feedback that comes later', () => {
+    const feedback = [
+      { flag: 'wrong_label', stable: { n: 23_700, x: 972 }, candidate: { n: 1_250, x: 50 }, differs: false },
+      { flag: 'late', stable: { n: 3, x: 0 }, candidate: { n: 0, x: 0 }, differs: false },
+    ];
+    expect(draw({ decision: { ...fakeDecision, feedback } }, { events: [] }).slice(-2)).toEqual([
+      'feedback  wrong_label: 4 % of 1,250 on version 4, 4.1 % of 23,700 on version 3',
+      'feedback  late: none yet on version 4, 0 % of 3 on version 3',
+    ]);
+  });
+
   it('held, in a window of 24 rows and without UTF-8', () => {
     expect(
       picture({ run: 'held', heldBy: 'ann', queuedVersion: 5 }, { height: 24, glyphs: glyphsFor({ LANG: 'C' }) }),

@@ -105,7 +105,7 @@ function countLines(view: RolloutView, compact: boolean): string[] {
 }
 
 function sideLines({ rollout, width, glyphs }: RolloutView): string[] {
-  const { pairs, fallbacks, stable, candidate, policy } = rollout;
+  const { pairs, fallbacks, stable, candidate, policy, decision } = rollout;
   const lines: string[] = [];
   if (fallbacks > 0) {
     const requests = `${countText(fallbacks)} ${fallbacks === 1 ? 'request' : 'requests'}`;
@@ -117,8 +117,16 @@ function sideLines({ rollout, width, glyphs }: RolloutView): string[] {
     const dropped = pairs.dropped > 0 ? `, ${countText(pairs.dropped)} not sent` : '';
     lines.push(`shadow    ${countText(pairs.pairs)}${wanted} pairs${agree}${dropped}`);
   }
+  for (const { flag, stable: old, candidate: young } of decision?.feedback ?? [])
+    lines.push(
+      `feedback  ${oneLine(flag)}: ${shareText(young)} on version ${candidate.version}, ${shareText(old)} on version ${stable.version}`,
+    );
   return lines.map((line) => clip(line, width, glyphs));
 }
+
+/** Of so many replies. */
+const shareText = ({ n, x }: { n: number; x: number }): string =>
+  n === 0 ? 'none yet' : `${percentText(x / n)} of ${countText(n)}`;
 
 export const eventText = ({ type, actor, message }: RolloutEvent): string =>
   oneLine(`${type.replace('_', ' ').padEnd(13)}${actor === 'system' ? '' : `${actor}: `}${message}`);

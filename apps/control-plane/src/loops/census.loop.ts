@@ -1,28 +1,21 @@
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { type Census, CensusStore } from '@perch/endpoints';
 import { Metrics, pause } from '@perch/platform';
-import { LoopRunner, Transactions, WorkStore } from '@perch/platform/database';
+import { CensusSource, type WholeCensus } from './census.source.ts';
 
 const everyMs = 15_000;
-/** A queue is counted no further than this. */
-const mostDepth = 10_000;
 
 const rowsOf = <L extends string>(label: L, counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([word, value]) => ({ labels: { [label]: word } as Record<L, string>, value }));
 
-/** How many deployments and endpoints are in which state, and how much work waits: counted every few seconds, shown at a scrape. */
+/** How many deployments, endpoints and rollouts are in which state, and how much work waits: counted every few seconds, shown at a scrape. */
 @Injectable()
 export class CensusLoop implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly stopped = new AbortController();
-  private census: Census = { deployments: {}, endpoints: {} };
-  private depths: Record<string, number> = {};
+  private census: WholeCensus = { deployments: {}, endpoints: {}, rollouts: [], depths: {} };
   private running: Promise<void> | undefined;
 
   constructor(
-    private readonly transactions: Transactions,
-    private readonly store: CensusStore,
-    private readonly work: WorkStore,
-    private readonly runner: LoopRunner,
+    private readonly source: CensusSource,
     metrics: Metrics,
   ) {
     metrics.collected('gauge', 'perch_deployments', 'Deployments that are not retired, by state.', ['state'], () =>
@@ -31,8 +24,11 @@ export class CensusLoop implements OnApplicationBootstrap, BeforeApplicationShut
     metrics.collected('gauge', 'perch_endpoints', 'Endpoints, by phase.', ['phase'], () =>
       rowsOf('phase', this.census.endpoints),
     );
+    metrics.collected('gauge', 'perch_rollouts', 'Rollouts that go on, by state and run.', ['state', 'run'], () =>
+      this.census.rollouts.map(({ state, run, count }) => ({ labels: { state, run }, value: count })),
+    );
     metrics.collected('gauge', 'perch_work_depth', 'Keys that are due or worked on, by loop.', ['loop'], () =>
-      rowsOf('loop', this.depths),
+      rowsOf('loop', this.census.depths),
     );
   }
 
@@ -53,7 +49,6 @@ export class CensusLoop implements OnApplicationBootstrap, BeforeApplicationShut
   }
 
   private async look(): Promise<void> {
-    this.census = await this.store.count(this.transactions.manager);
-    this.depths = Object.fromEntries(await this.work.depths(this.runner.kinds, mostDepth));
+    this.census = await this.source.read();
   }
 }

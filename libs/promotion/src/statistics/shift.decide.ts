@@ -77,12 +77,12 @@ const stepReasons = (sight: Sight, step: Step): string[] => {
 
 /** No step is allowed: the evidence says no, or it does not say enough yet. */
 function withoutStep(sight: Sight): Outcome {
-  const { policy, sinceStepMs, sinceEvidenceMs, share } = sight.input;
+  const { policy, sinceEvidenceMs, share } = sight.input;
   const worse = sight.readings.find(({ candidate, stable, margin }) => candidate.lower - stable.upper > margin);
   if (worse) {
     const outcome = stay(sight, 'hold', [`${gapSentence(worse)} It is provably worse than the margin allows.`], null);
     const end = policy.onMaxWait === 'abort' ? 'abort' : 'hold';
-    return sinceStepMs < policy.maxWaitMs ? outcome : { ...outcome, next: end, share: end === 'abort' ? 0 : share };
+    return sinceEvidenceMs < policy.maxWaitMs ? outcome : { ...outcome, next: end, share: end === 'abort' ? 0 : share };
   }
   const reasons = shortage(sight);
   if (sinceEvidenceMs < policy.maxWaitMs) return stay(sight, 'insufficient', reasons, predictNextStepMs(sight.input));

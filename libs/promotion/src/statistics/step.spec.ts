@@ -80,7 +80,16 @@ describe('decideStep while shifting', () => {
     ['provably worse than the margin', row({ metrics: counted([30_000, 30], [30_000, 900]) }, 'hold', 'stay', 0.05)],
     [
       'and for too long',
-      row({ metrics: counted([30_000, 30], [30_000, 900]), sinceStepMs: 3_600_000 }, 'hold', 'hold', 0.05),
+      row(
+        { metrics: counted([30_000, 30], [30_000, 900]), sinceStepMs: 3_600_000, sinceEvidenceMs: 3_600_000 },
+        'hold',
+        'hold',
+        0.05,
+      ),
+    ],
+    [
+      'and for too long, but a person has just resumed it',
+      row({ metrics: counted([30_000, 30], [30_000, 900]), sinceStepMs: 9_000_000 }, 'hold', 'stay', 0.05),
     ],
     ['something else holds it', row({ metrics: good, holds: ['Feedback differs.'] }, 'hold', 'stay', 0.05)],
     ['waited too long: hold', row({ policy: waiting('hold'), sinceEvidenceMs: 60_000 }, 'insufficient', 'hold', 0.05)],
