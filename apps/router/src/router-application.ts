@@ -37,6 +37,7 @@ export class RouterApplication implements HttpApplication {
     this.others = others;
     this.stats = stats;
     this.trials = trials;
+    serve.answersInner((call) => this.inner(call));
   }
 
   admit(exchange: HttpExchange): number | HttpReply {
@@ -95,6 +96,23 @@ export class RouterApplication implements HttpApplication {
     } finally {
       call.moveTo(undefined);
       if (call.first !== undefined) this.trials.replied(call, call.first, path);
+    }
+  }
+
+  /** The same for a call of another call. Throws what its caller is to be told. */
+  private async inner(call: Call): Promise<HttpReply> {
+    const startedAt = performance.now();
+    try {
+      const reply = await this.serve.answer(call);
+      call.arm.stats.count('ok', performance.now() - startedAt);
+      return reply;
+    } catch (caught) {
+      const error = call.exchange.cancelled ? new AppError('cancelled', 'the client went away') : caught;
+      this.stats.countFailure(error, call.arm?.stats, call, performance.now() - startedAt);
+      throw error;
+    } finally {
+      call.moveTo(undefined);
+      if (call.first !== undefined) this.trials.replied(call, call.first, this.serve);
     }
   }
 

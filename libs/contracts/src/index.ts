@@ -122,6 +122,11 @@ export {
   type VersionUses, version, versionState, versionStates, versionUpload, versionUses,
 } from './model.schema.ts'; // biome-ignore format: one list
 export {
+  type BoundModule, type BoundProcessing, boundModule, boundProcessing, bundlePath, type Isolation, isolation,
+  isolations, type ModuleFacts, moduleBodies, moduleFacts, moduleHooks, moduleName, moduleReference,
+  type ProcessingModuleRecord, processingModule, taskName,
+} from './module.schema.ts'; // biome-ignore format: one list
+export {
   blobKey,
   endpointName,
   modelName,
@@ -144,6 +149,10 @@ export {
 } from './optimization.schema.ts';
 export { type FieldFault, fieldFaults, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
+export {
+  type BoundPipeline, boundPipeline, type PipelineCondition, type PipelineNode, type PipelineSpec,
+  type PipelineSpecInput, type PipelineValue, pipelineCondition, pipelineNode, pipelineSpec, pipelineValue,
+} from './pipeline.schema.ts'; // biome-ignore format: one list
 export {
   type BuiltinName,
   builtinOptions,

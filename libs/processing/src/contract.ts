@@ -1,6 +1,6 @@
-import type { Signature, Tensors } from '@perch/contracts';
+import type { ModuleFacts, Signature, Tensors } from '@perch/contracts';
 
-/** Files of the version (and, later, of the module), by their path in the manifest. */
+/** Files of the version, and of the module, by their path in the manifest; where both have one, the module's. */
 export interface FileSource {
   /** Rejects with `not_found` when the version has no such file. */
   read(path: string): Promise<Buffer>;
@@ -23,11 +23,53 @@ export interface CallContext {
   readonly version: number;
   /** Fires when the client went away or the deadline has passed. */
   readonly signal: AbortSignal;
+  /** Milliseconds until the deadline; 0 when it has passed. */
+  remainingMs(): number;
+  /** Headers of the request that modules may see (`shownHeaders`), by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** This request's own, from `preprocess` to `postprocess`; gone with it. */
+  readonly state: Record<string, unknown>;
+  /** Into the program's log, with request id and endpoint; never a body. `fields` are cut where they are long. */
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Record<string, unknown>): void;
+  /**
+   * Asks this version's model; as often as needed, also side by side. Only in `process`. Throws what the client would be
+   * told: `timeout`, `unavailable`, `upstream`, `invalid`.
+   */
+  infer(inputs: Tensors): Promise<Tensors>;
+  /**
+   * Asks another endpoint of this installation through its own processing and traffic rule, with the rights of the
+   * caller's key, within the caller's deadline. `body`: a JSON value, or a Buffer with its content type. Answers the JSON
+   * value. Throws what a client of it would be told; `invalid` beyond 8 calls within one another.
+   */
+  serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown>;
+  /** The client asked for events (`accept: text/event-stream`, or the task's own `stream` field). */
+  readonly streams: boolean;
+  /**
+   * Sends one event ahead of the reply; a JSON value. The first one begins the reply: from then on no other version can
+   * answer in this one's place, and an error ends the stream. Resolves when the client takes more. Without `streams` it
+   * does nothing.
+   */
+  stream(event: unknown): Promise<void>;
   observe(name: string, value: number): void;
   count(name: string, by?: number): void;
   /** Marks this request for the rollout's guard metrics. */
   flag(name: string): void;
 }
+
+export interface ServeOptions {
+  version?: number;
+  /** Of a Buffer as body; default application/octet-stream. */
+  contentType?: string;
+  /** Less than what is left of the caller's own. */
+  timeoutMs?: number;
+}
+
+/** Headers that `ctx.headers` shows; never credentials or cookies. */
+export const shownHeaders = [
+  'accept', 'accept-language', 'content-language', 'content-type', 'user-agent', 'x-request-id', 'traceparent',
+]; // biome-ignore format: one row reads better
+export const isShownHeader = (name: string): boolean =>
+  shownHeaders.includes(name) || name.startsWith('x-perch-input-');
 
 export interface Preprocessed<Carry> {
   inputs: Tensors;
@@ -36,10 +78,12 @@ export interface Preprocessed<Carry> {
 }
 
 /**
- * One pre- and postprocessing module. `preprocess` throws `invalid` for a body it cannot read; the message is shown to
- * the client. `postprocess` answers a JSON value, or a Buffer that is JSON text already.
+ * One processing module. `preprocess` throws `invalid` for a body it cannot read; the message is shown to the client.
+ * `postprocess` answers a JSON value, or a Buffer that is JSON text already. Hooks that are left out: `preprocess` hands
+ * the body on as it is (then there must be a `process`), `process` is the one call of the model, `postprocess` answers
+ * what `process` did.
  */
-export interface ProcessingModule<Body, Loaded, Carry, Options> {
+export interface ProcessingModule<Body, Loaded, Carry, Options, Out = Tensors> extends Partial<ModuleDeclaration> {
   /**
    * `json` (default): a JSON body is parsed, a body of another content type comes as a Buffer. `json-bytes`: a JSON body
    * comes as the Buffer it is (for modules that read big bodies themselves), any other is refused.
@@ -47,15 +91,20 @@ export interface ProcessingModule<Body, Loaded, Carry, Options> {
   body?: 'json' | 'json-bytes';
   /** Once per version and worker. Everything a call needs is in what it answers. */
   load?(setup: LoadSetup<Options>): Loaded | Promise<Loaded>;
-  preprocess(body: Body, loaded: Loaded, ctx: CallContext): Preprocessed<Carry> | Promise<Preprocessed<Carry>>;
-  postprocess(outputs: Tensors, state: { loaded: Loaded; carry: Carry }, ctx: CallContext): unknown;
+  preprocess?(body: Body, loaded: Loaded, ctx: CallContext): Preprocessed<Carry> | Promise<Preprocessed<Carry>>;
+  /** In place of the one call of the model: any work, `ctx.infer` any number of times. `inputs`: the body where there is no `preprocess`. */
+  process?(inputs: Tensors, state: { loaded: Loaded; carry: Carry }, ctx: CallContext): Out | Promise<Out>;
+  postprocess?(outputs: Out, state: { loaded: Loaded; carry: Carry }, ctx: CallContext): unknown;
   unload?(loaded: Loaded): void | Promise<void>;
 }
 
+/** What a module says of itself: its task, and the tensors it takes and answers over `/v2` in place of the model's. */
+export type ModuleDeclaration = Pick<ModuleFacts, 'task' | 'inputs' | 'outputs'>;
+
 /** Gives a module its types: body, what `load` answered, what is carried from `preprocess` to `postprocess`. */
-export function defineProcessing<Body, Loaded, Carry, Options = Record<string, unknown>>(
-  module: ProcessingModule<Body, Loaded, Carry, Options>,
-): ProcessingModule<Body, Loaded, Carry, Options> {
+export function defineProcessing<Body, Loaded, Carry, Options = Record<string, unknown>, Out = Tensors>(
+  module: ProcessingModule<Body, Loaded, Carry, Options, Out>,
+): ProcessingModule<Body, Loaded, Carry, Options, Out> {
   return module;
 }
 

@@ -3,14 +3,24 @@ export {
   defineProcessing,
   type EncodeOptions,
   type FileSource,
+  isShownHeader,
   type LoadSetup,
+  type ModuleDeclaration,
   type Padding,
   type Preprocessed,
   type ProcessingModule,
+  type ServeOptions,
+  shownHeaders,
   type TextTokenizer,
   type TokenBatch,
 } from './contract.ts';
-export { type LoadedProcessing, loadModule, loadProcessing, type ModuleSetup } from './loaded-processing.ts';
+export {
+  type AnyModule,
+  type LoadedProcessing,
+  loadModule,
+  loadProcessing,
+  type ModuleSetup,
+} from './loaded-processing.ts';
 export {
   asBytes,
   asFloat32,

@@ -6,7 +6,7 @@ import { readTokenizer } from './text/tokenizer.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a module's own types meet only inside the module
-type AnyModule = ProcessingModule<any, any, any, any>;
+export type AnyModule = ProcessingModule<any, any, any, any, any>;
 
 const builtins: Record<BuiltinName, AnyModule> = { passthrough, 'text-embedding': textEmbedding };
 
@@ -25,8 +25,10 @@ export interface LoadedProcessing {
     contentType: string | undefined,
     ctx: CallContext,
   ): Preprocessed<unknown> | Promise<Preprocessed<unknown>>;
-  /** A JSON value, or a Buffer that is JSON text already. */
-  postprocess(outputs: Tensors, carry: unknown, ctx: CallContext): unknown;
+  /** In place of the one call of the model; absent: the caller makes that call. */
+  process?: (inputs: Tensors, carry: unknown, ctx: CallContext) => unknown;
+  /** `outputs`: what the model, or `process`, answered. A JSON value, or a Buffer that is JSON text already. */
+  postprocess(outputs: unknown, carry: unknown, ctx: CallContext): unknown;
   unload(): Promise<void>;
 }
 
@@ -52,14 +54,18 @@ export async function loadModule(
     },
   };
   const loaded: unknown = await module.load?.(setup);
+  const preprocess = module.preprocess?.bind(module) ?? ((body: unknown) => ({ inputs: body as Tensors }));
+  const run = module.process?.bind(module);
   return {
     preprocess(body, contentType, ctx) {
       if (module.body !== 'json-bytes')
-        return module.preprocess(isJson(contentType) ? parseJsonBody(body) : body, loaded, ctx);
-      if (isJson(contentType)) return module.preprocess(body, loaded, ctx);
+        return preprocess(isJson(contentType) ? parseJsonBody(body) : body, loaded, ctx);
+      if (isJson(contentType)) return preprocess(body, loaded, ctx);
       throw new AppError('unsupported_media_type', `content type ${contentType}, wanted application/json`);
     },
-    postprocess: (outputs, carry, ctx) => module.postprocess(outputs, { loaded, carry }, ctx),
+    ...(run ? { process: (inputs, carry, ctx) => run(inputs, { loaded, carry }, ctx) } : {}),
+    postprocess: (outputs, carry, ctx) =>
+      module.postprocess ? module.postprocess(outputs, { loaded, carry }, ctx) : outputs,
     unload: async () => module.unload?.(loaded),
   };
 }

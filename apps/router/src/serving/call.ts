@@ -1,5 +1,5 @@
-import { AppError } from '@perch/contracts';
-import type { CallContext } from '@perch/processing';
+import { AppError, type Tensors } from '@perch/contracts';
+import { type CallContext, isShownHeader, type ServeOptions } from '@perch/processing';
 import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
 import type { HttpExchange } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';
@@ -30,6 +30,14 @@ function readPin(fromPath: number | undefined, text: string | undefined): number
 /** Which side of a rollout a request is on. */
 export type Side = 'stable' | 'candidate';
 
+/** What a call's processing may ask for beyond the call itself. */
+export interface CallHost {
+  infer(call: Call, inputs: Tensors): Promise<Tensors>;
+  serve(call: Call, endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown>;
+  log(call: Call, level: LogLevel, message: string, fields?: Record<string, unknown>): void;
+}
+export type LogLevel = Parameters<CallContext['log']>[0];
+
 /** One request on its way: what it asked for, where it is now, and how much time is left. Also its processing's context. */
 export class Call implements CallContext, Chance {
   readonly exchange: HttpExchange;
@@ -58,6 +66,10 @@ export class Call implements CallContext, Chance {
   passed: Set<string> | undefined;
   /** It has found no server ready at least once. */
   waited = false;
+  host: CallHost | undefined;
+  /** Calls around this one: 0 for a client's own. */
+  depth = 0;
+  private own: Record<string, unknown> | undefined;
   private readonly custom: CustomStats;
   private mark: number;
 
@@ -95,14 +107,14 @@ export class Call implements CallContext, Chance {
     return this.first === undefined ? this.arm.replyLines : this.first.linesOf(this.arm);
   }
 
-  /** The body is there: from now on the time runs. */
-  start(now: number): void {
-    this.deadlineAt = now + this.timeoutMs;
+  /** The body is there: from now on the time runs, until `latest` at most. */
+  start(now: number, latest = Number.POSITIVE_INFINITY): void {
+    this.deadlineAt = Math.min(now + this.timeoutMs, latest);
     this.mark = now;
   }
 
   /** Throws `timeout` when none is left. */
-  remainingMs(now: number): number {
+  leftMs(now: number): number {
     const left = this.deadlineAt - now;
     if (left <= 0) throw new AppError('timeout', `${this.endpoint} gave no answer within ${this.timeoutMs} ms`);
     return left;
@@ -133,6 +145,31 @@ export class Call implements CallContext, Chance {
     this.arm.stats.stageMs[stages.indexOf(stage)]! += now - this.mark;
     this.mark = now;
   }
+
+  remainingMs(): number {
+    return Math.max(0, this.deadlineAt - performance.now());
+  }
+  get headers(): Readonly<Record<string, string>> {
+    const shown: Record<string, string> = {};
+    const { headers } = this.exchange.head;
+    for (const name in headers) if (isShownHeader(name)) shown[name] = headers[name]!;
+    return shown;
+  }
+  get state(): Record<string, unknown> {
+    this.own ??= {};
+    return this.own;
+  }
+  log(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
+    this.host?.log(this, level, message, fields);
+  }
+  infer(inputs: Tensors): Promise<Tensors> {
+    return this.host!.infer(this, inputs);
+  }
+  serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown> {
+    return this.host!.serve(this, endpoint, body, options);
+  }
+  readonly streams = false;
+  async stream(): Promise<void> {}
 
   observe(name: string, value: number): void {
     this.custom.observe(this.arm.stats, name, value);

@@ -4,6 +4,7 @@ import { assign } from './assign.ts';
 import type { Call } from './call.ts';
 import type { Deployment } from './deployment.ts';
 import type { EvidenceLease } from './evidence-lease.ts';
+import type { ModelTurn } from './model-turn.ts';
 import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { ServingTable, ServingTables } from './serving-tables.ts';
@@ -80,13 +81,13 @@ export class Dispatch {
    * Tries servers of the call's arm. Undefined: none of them is ready and the request did not run anywhere. Throws what
    * the client is to be told.
    */
-  async run<T>(call: Call, attempt: Attempt<T>): Promise<T | undefined> {
+  async run<T>(call: Call | ModelTurn, attempt: Attempt<T>): Promise<T | undefined> {
     const { arm } = call;
     let now = performance.now();
     this.budget.countRequest(now);
     for (;;) {
       if (now >= call.deadlineAt && call.waited) throw notReady(call.endpoint); // it ran nowhere
-      const leftMs = call.remainingMs(now);
+      const leftMs = call.leftMs(now);
       const timeoutMs = Math.ceil(call.first === undefined ? leftMs : call.first.remainingMs(now, leftMs));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
@@ -155,7 +156,7 @@ export class Dispatch {
     call.tried = undefined;
   }
 
-  private async failed(call: Call, upstream: Upstream, error: unknown): Promise<void> {
+  private async failed(call: Call | ModelTurn, upstream: Upstream, error: unknown): Promise<void> {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
     const gone = call.exchange.cancelled;
@@ -174,7 +175,7 @@ export class Dispatch {
    * Resolves when the budget has room: a server that dies may take more requests with it than may be tried again at once.
    * Throws `error` when there is none in time, and at once for a request that was lost before.
    */
-  private async retryTurn(call: Call, error: AppError): Promise<void> {
+  private async retryTurn(call: Call | ModelTurn, error: AppError): Promise<void> {
     const until = call.tried
       ? 0
       : Math.min(call.deadlineAt, call.first?.cutAt ?? call.deadlineAt, performance.now() + budgetPatienceMs);

@@ -14,6 +14,7 @@ export const statusOf: Record<ErrorCode, number> = {
   rate_limited: 429,
   cancelled: 499,
   internal: 500,
+  module: 500,
   not_available_yet: 501,
   upstream: 502,
   integrity: 502,

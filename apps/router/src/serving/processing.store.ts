@@ -50,8 +50,9 @@ export class ProcessingStore {
     if (entry.loaded) return;
     const { inputs, outputs, maxBatchSize, processing } = target;
     const files = fileSource(target, this.reader);
-    const setup = { ...processing, files, signature: { inputs, outputs }, maxBatchSize };
-    entry.loaded = await withTimeout(loadProcessing(setup), loadLimitMs, `loading processing ${processing.builtin}`);
+    const { builtin = 'passthrough', options } = processing;
+    const setup = { builtin, options, files, signature: { inputs, outputs }, maxBatchSize };
+    entry.loaded = await withTimeout(loadProcessing(setup), loadLimitMs, `loading processing ${builtin}`);
   }
 
   /** Unloads what none of these needs. */

@@ -37,7 +37,10 @@ export class Serving {
   private readonly trials: TrialPath;
   private readonly trialStats = new TrialStats();
 
+  private readonly logger: Logger;
+
   constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger) {
+    this.logger = logger;
     this.transport = transport === 'grpc' ? new GrpcTransport() : new HttpTransport();
     this.processing = new ProcessingStore(files);
     this.stats = new RouterStats(logger);
@@ -51,7 +54,7 @@ export class Serving {
   application(others: OtherPaths): RouterApplication {
     const keys = new KeyRing();
     const { dispatch, transport, custom, trials } = this;
-    const serve = new InferencePath(dispatch, transport, keys, custom, trials);
+    const serve = new InferencePath({ dispatch, transport, keys, custom, trials, logger: this.logger });
     const oip = new OipPath(dispatch, transport, keys, custom, trials);
     return new RouterApplication(serve, oip, others, this.stats, trials);
   }

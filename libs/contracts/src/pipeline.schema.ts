@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { boundProcessing, isolation, moduleReference } from './module.schema.ts';
+import { endpointName, versionNumber } from './names.schema.ts';
+
+const nodeName = z
+  .string()
+  .regex(/^[a-z][A-Za-z0-9_]{0,63}$/, 'a node is named by 1 to 64 of A-Z a-z 0-9 _, starting with a lower-case letter');
+
+/**
+ * A value with picks in it: a string that begins with `$` is replaced by what it points at (`$body.image`,
+ * `$detect.boxes[0]`, `$item`), `$$` stands for one `$`; lists and objects are gone through.
+ */
+export type PipelineValue = string | number | boolean | null | PipelineValue[] | { [key: string]: PipelineValue };
+export const pipelineValue: z.ZodType<PipelineValue> = z.json() as z.ZodType<PipelineValue>;
+
+/** True when what `pick` points at is there and is what is asked; only `pick`: when it is neither absent, null, false, 0 nor empty. */
+export const pipelineCondition = z
+  .strictObject({
+    pick: z.string(),
+    equals: z.json().optional(),
+    notEquals: z.json().optional(),
+    above: z.number().optional(),
+    below: z.number().optional(),
+    exists: z.boolean().optional(),
+  })
+  .meta({ id: 'PipelineCondition' });
+export type PipelineCondition = z.infer<typeof pipelineCondition>;
+
+export const pipelineNode = z
+  .strictObject({
+    /** Exactly one of these two. An endpoint's own traffic rule (its canary, too) decides which version answers. */
+    endpoint: endpointName.optional(),
+    module: moduleReference.optional(),
+    /** Of `endpoint`: this one instead of what its traffic rule says. */
+    version: versionNumber.optional(),
+    isolation: isolation.optional(),
+    options: z.record(z.string(), z.unknown()).optional(),
+    /** The body it is given; its picks say which nodes it waits for. Default: the pipeline's own body. */
+    input: pipelineValue.optional(),
+    /** It waits for these as well. */
+    after: z.array(nodeName).max(64).optional(),
+    when: pipelineCondition.optional(),
+    /** Once for each element of a list, as `$item` (and `$index`); its result is the list of results, in order. */
+    map: z.strictObject({ over: z.string(), concurrency: z.number().int().min(1).max(256).default(8) }).optional(),
+    /** Of one run of it; never more than the pipeline's own. */
+    timeoutMs: z.number().int().min(1).max(3_600_000).optional(),
+    /** Its result when it fails or is late. Absent: then the whole request fails. */
+    fallback: z.strictObject({ value: pipelineValue }).optional(),
+    /** How many runs of it at once in one router process; further ones wait. */
+    concurrency: z.number().int().min(1).max(10_000).optional(),
+    /** Model instances that its endpoint must have; obeyed when the endpoint is the pipeline's own to set, else refused. */
+    instances: z.number().int().min(1).max(64).optional(),
+    device: z.enum(['cpu', 'gpu']).optional(),
+  })
+  .refine((node) => !node.endpoint !== !node.module, 'give either endpoint or module')
+  .meta({ id: 'PipelineNode' });
+export type PipelineNode = z.infer<typeof pipelineNode>;
+
+export const pipelineSpec = z
+  .strictObject({
+    kind: z.literal('Pipeline'),
+    name: endpointName,
+    nodes: z
+      .record(nodeName, pipelineNode)
+      .refine((nodes) => Object.keys(nodes).length > 0, 'wants at least one node')
+      .refine((nodes) => Object.keys(nodes).length <= 64, 'takes at most 64 nodes'),
+    /** The reply, with picks. */
+    output: pipelineValue,
+    limits: z
+      .strictObject({
+        timeoutMs: z.number().int().min(1).max(3_600_000).default(60_000),
+        maxBodyBytes: z.number().int().min(1).max(1_073_741_824).default(67_108_864),
+      })
+      .prefault({}),
+    access: z.strictObject({ inference: z.enum(['key', 'public']).default('key') }).prefault({}),
+    description: z.string().max(4_000).default(''),
+  })
+  .meta({ id: 'PipelineSpec' });
+export type PipelineSpec = z.infer<typeof pipelineSpec>;
+export type PipelineSpecInput = z.input<typeof pipelineSpec>;
+
+/** As routers run it: checked, modules bound. */
+export const boundPipeline = z.object({
+  nodes: z.record(nodeName, pipelineNode),
+  output: pipelineValue,
+  /** What each `module` node is bound to, by node. */
+  modules: z.record(nodeName, boundProcessing),
+});
+export type BoundPipeline = z.infer<typeof boundPipeline>;
