@@ -27,13 +27,13 @@ export class InferencePath implements CallHost {
   private readonly logger: Logger;
   private inner: InnerCalls | undefined;
 
-  constructor({ dispatch, transport, keys, custom, trials, logger }: InferenceParts) {
-    this.dispatch = dispatch;
-    this.transport = transport;
-    this.keys = keys;
-    this.custom = custom;
-    this.trials = trials;
-    this.logger = logger;
+  constructor(parts: InferenceParts) {
+    this.dispatch = parts.dispatch;
+    this.transport = parts.transport;
+    this.keys = parts.keys;
+    this.custom = parts.custom;
+    this.trials = parts.trials;
+    this.logger = parts.logger;
   }
 
   /** How calls that modules make are answered. */
