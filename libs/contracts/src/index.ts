@@ -198,6 +198,11 @@ export {
 export { type Split, type SplitSpec, type SplitSpecInput, split, splitSpec } from './split.schema.ts';
 export { type EndpointStats, endpointStats, type VersionCount, versionCount } from './stats.schema.ts';
 export {
+  type ChatMessage, chatMessage, chatRoles, type TaskTypes, type TextGenerationEvent, type TextGenerationReply,
+  type TextGenerationRequest, type TokenLogprob, tasks, textEmbeddingReply, textEmbeddingRequest, textGenerationEvent,
+  textGenerationReply, textGenerationRequest, tokenLogprob,
+} from './tasks.schema.ts'; // biome-ignore format: one list
+export {
   type DataType,
   dataType,
   dataTypes,
