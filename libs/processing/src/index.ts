@@ -1,5 +1,6 @@
 export {
   type CallContext,
+  type DecodeOptions,
   defineProcessing,
   type EncodeOptions,
   type FileSource,
@@ -11,9 +12,12 @@ export {
   type ProcessingModule,
   type ServeOptions,
   shownHeaders,
+  type TextDecoding,
+  type TextOrPair,
   type TextTokenizer,
   type TokenBatch,
 } from './contract.ts';
+export { fromBrainHalves, fromHalves } from './half.ts';
 export {
   type AnyModule,
   type LoadedProcessing,
@@ -33,9 +37,11 @@ export {
   asUint16,
   asUint32,
   asUint64,
+  bfloat16,
   bool,
   bytes,
   elementCount,
+  float16,
   float32,
   float64,
   int8,
@@ -47,3 +53,4 @@ export {
   uint32,
   uint64,
 } from './tensor.ts';
+export { asFloats, nestedOf, tensor } from './tensor-of.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '@perch/contracts';
-import { ScannedNumbers } from '../number-scan.ts';
+import { ScannedNumbers } from './number-scan.ts';
 
 /** Values of one tensor in row-major order, with the shape that their nesting shows; `[]` for a bare value. */
 export interface FlatValues {

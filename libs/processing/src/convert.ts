@@ -1,7 +1,22 @@
 import { AppError, type DataType, type Tensor } from '@perch/contracts';
-import { kindOf } from '../json-body.ts';
-import { bool, bytes, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64 } from '../tensor.ts';
+import { kindOf } from './json-body.ts';
 import type { FlatValues } from './nested.ts';
+import {
+  bfloat16,
+  bool,
+  bytes,
+  float16,
+  float32,
+  float64,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+} from './tensor.ts';
 
 type Values = FlatValues['values'];
 interface Whole {
@@ -85,6 +100,17 @@ function floating(values: Values, shape: readonly number[], thing: string, datat
   return datatype === 'FP32' ? float32(floats as Float32Array, shape) : float64(Float64Array.from(floats), shape);
 }
 
+/** The first number that rounds to infinity: half a step above the greatest one. */
+const beyondHalf = { FP16: 65_520, BF16: (2 - 2 ** -8) * 2 ** 127 };
+
+function halves(values: Values, shape: readonly number[], thing: string, datatype: 'FP16' | 'BF16'): Tensor {
+  const numbers = numbersOf(values, thing, datatype);
+  for (let i = 0; i < numbers.length; i++)
+    if (!(Math.abs(numbers[i]!) < beyondHalf[datatype]))
+      throw wrong(thing, i, `within the range of ${datatype}`, String(numbers[i]));
+  return datatype === 'FP16' ? float16(numbers, shape) : bfloat16(numbers, shape);
+}
+
 function booleans(values: Values, shape: readonly number[], thing: string): Tensor {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
@@ -107,11 +133,11 @@ function texts(values: Values, shape: readonly number[], thing: string): Tensor 
 
 /** Makes the tensor, or throws `invalid` that names `thing` and the first value at fault. */
 export function toTensor(datatype: DataType, values: Values, shape: readonly number[], thing: string): Tensor {
+  if (datatype === 'FP16' || datatype === 'BF16') return halves(values, shape, thing, datatype);
   const plain = wholes[datatype];
   if (plain) return whole(values, shape, thing, datatype, plain);
   if (datatype === 'FP32' || datatype === 'FP64') return floating(values, shape, thing, datatype);
   if (datatype === 'INT64' || datatype === 'UINT64') return whole64(values, shape, thing, datatype);
   if (datatype === 'BOOL') return booleans(values, shape, thing);
-  if (datatype === 'BYTES') return texts(values, shape, thing);
-  throw new AppError('invalid', `${thing}: ${datatype} has no JSON form; send binary tensors through /v2`);
+  return texts(values, shape, thing);
 }
