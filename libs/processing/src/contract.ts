@@ -7,10 +7,21 @@ export interface FileSource {
   list(): string[];
 }
 
+export interface ModuleFiles extends FileSource {
+  has(path: string): boolean;
+  text(path: string): Promise<string>;
+  /** Throws `invalid` for what is no JSON. */
+  json(path: string): Promise<unknown>;
+  /** Names of classes: a line each, or of a .json a list, names by index, or the `id2label` of a config.json. Default labels.txt. */
+  labels(path?: string): Promise<string[]>;
+  /** Default tokenizer.json. Throws `invalid` for a kind that is not supported. */
+  tokenizer(path?: string): Promise<TextTokenizer>;
+}
+
 /** What `load` may use: once per version and worker. `signature` holds the batch dimension where the model batches. */
 export interface LoadSetup<Options> {
   options: Options;
-  files: FileSource & { tokenizer(path?: string): Promise<TextTokenizer> };
+  files: ModuleFiles;
   signature: Signature;
   /** 0: the model declares no batch dimension. */
   maxBatchSize: number;
@@ -89,14 +100,20 @@ export interface ProcessingModule<Body, Loaded, Carry, Options, Out = Tensors> e
    * comes as the Buffer it is (for modules that read big bodies themselves), any other is refused.
    */
   body?: 'json' | 'json-bytes';
+  /** Fields of a body that is an object, for those that the request leaves out. */
+  defaults?: Partial<Body>;
   /** Once per version and worker. Everything a call needs is in what it answers. */
   load?(setup: LoadSetup<Options>): Loaded | Promise<Loaded>;
   preprocess?(body: Body, loaded: Loaded, ctx: CallContext): Preprocessed<Carry> | Promise<Preprocessed<Carry>>;
   /** In place of the one call of the model: any work, `ctx.infer` any number of times. `inputs`: the body where there is no `preprocess`. */
   process?(inputs: Tensors, state: { loaded: Loaded; carry: Carry }, ctx: CallContext): Out | Promise<Out>;
   postprocess?(outputs: Out, state: { loaded: Loaded; carry: Carry }, ctx: CallContext): unknown;
+  /** When the version retires and no call runs on it any more; awaited for 10 s at most. */
   unload?(loaded: Loaded): void | Promise<void>;
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: a module's own types meet only inside the module
+export type AnyModule = ProcessingModule<any, any, any, any, any>;
 
 /** What a module says of itself: its task, and the tensors it takes and answers over `/v2` in place of the model's. */
 export type ModuleDeclaration = Pick<ModuleFacts, 'task' | 'inputs' | 'outputs'>;
@@ -111,25 +128,60 @@ export function defineProcessing<Body, Loaded, Carry, Options = Record<string, u
 export type Padding = 'longest' | { to: number } | { multipleOf: number };
 
 export interface EncodeOptions {
-  /** Tokens of one text, special tokens included; default 256. */
+  /** Tokens of one text or pair, special tokens included; default 256. */
   maxTokens?: number;
   /** Default `truncate`; `refuse` throws `invalid` with the text's place in the list. */
   overlong?: 'truncate' | 'refuse';
   /** Default `longest`. */
   padding?: Padding;
+  /** Default: what the tokenizer.json says, else `right`. */
+  paddingSide?: 'left' | 'right';
+  /** Which end of a text is cut. Default: what the tokenizer.json says, else `right`. */
+  truncationSide?: 'left' | 'right';
+  /** Which text of a pair is cut; default `longest-first`: always the one that is longer at the time. */
+  truncation?: 'longest-first' | 'first' | 'second';
+  /** False leaves out the tokens that stand around every text, `[CLS]` and `[SEP]` for example; default true. */
+  specialTokens?: boolean;
 }
 
-/** Token ids of several texts, row-major; `shape` = [texts, tokens]; `mask` is 1 for a token, 0 for padding. */
+/**
+ * Token ids of several texts, row-major; `shape` = [texts, tokens]; `mask` is 1 for a token, 0 for padding; `types` is 0
+ * for the first text of a pair and 1 for the second, as the tokenizer's post-processor says.
+ */
 export interface TokenBatch {
   ids: Int32Array;
   mask: Int32Array;
+  types: Int32Array;
   shape: [number, number];
 }
+
+export interface DecodeOptions {
+  /** Leaves out special tokens such as `[SEP]` or `<|endoftext|>`; default true. */
+  skipSpecial?: boolean;
+}
+
+/** Text of ids that come one by one. */
+export interface TextDecoding {
+  /** What this id adds to the text; never half a character: `''` until the rest of it has come. */
+  push(id: number): string;
+  /** What was held back; bytes that are no character become U+FFFD. */
+  finish(): string;
+}
+
+/** One text, or a pair of texts that the model reads together. */
+export type TextOrPair = string | readonly [string, string];
 
 /** A tokenizer.json, ready to use. */
 export interface TextTokenizer {
   readonly padId: number;
+  /** Ids are below it. */
+  readonly vocabularySize: number;
+  /** The id of exactly this token, `'<|endoftext|>'` for example. */
+  tokenId(token: string): number | undefined;
   /** Ids of one text, at most `maxTokens`, special tokens included and kept when the text is cut. */
-  encode(text: string, options?: EncodeOptions): Int32Array;
-  encodeBatch(texts: readonly string[], options?: EncodeOptions): TokenBatch;
+  encode(text: TextOrPair, options?: EncodeOptions): Int32Array;
+  encodeBatch(texts: readonly TextOrPair[], options?: EncodeOptions): TokenBatch;
+  /** Ids outside the vocabulary are left out. */
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
+  decodeStream(options?: DecodeOptions): TextDecoding;
 }

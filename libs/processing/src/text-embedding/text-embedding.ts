@@ -33,7 +33,7 @@ function modelInputs({ ids, mask, kinds, batched }: ModelPlan, batch: TokenBatch
   const shape = batched ? batch.shape : [batch.shape[1]];
   const inputs: Tensors = { [ids.name]: cast(ids.datatype, batch.ids, shape) };
   if (mask) inputs[mask.name] = cast(mask.datatype, batch.mask, shape);
-  if (kinds) inputs[kinds.name] = cast(kinds.datatype, new Int32Array(batch.ids.length), shape);
+  if (kinds) inputs[kinds.name] = cast(kinds.datatype, batch.types, shape);
   return inputs;
 }
 

