@@ -12,8 +12,7 @@ export {
 export {
   type ApplyResult, applyResult, type Deployment, type DeploymentState, deployment, deploymentState, deploymentStates,
   type Endpoint, type EndpointGeneration, type EndpointModel, type EndpointSpec, type EndpointSpecInput,
-  type EndpointStatus, endpoint, endpointGeneration, endpointModel, endpointSpec, endpointStatus, type ProcessingSpec,
-  processingSpec, rollbackEndpoint, type SpecChange, specChange, type Traffic, traffic, type VersionSelect,
+  type EndpointStatus, endpoint, endpointGeneration, endpointModel, endpointSpec, endpointStatus, rollbackEndpoint, type SpecChange, specChange, type Traffic, traffic, type VersionSelect,
   versionSelect,
 } from './endpoint.schema.ts'; // biome-ignore format: one list
 export {
@@ -122,14 +121,16 @@ export {
   type VersionUses, version, versionState, versionStates, versionUpload, versionUses,
 } from './model.schema.ts'; // biome-ignore format: one list
 export {
-  type BoundModule, type BoundProcessing, boundModule, boundProcessing, bundlePath, type Isolation, isolation,
-  isolations, type ModuleFacts, moduleBodies, moduleFacts, moduleHooks, moduleName, moduleReference,
-  type ProcessingModuleRecord, processingModule, taskName,
+  type BoundModule, type BoundProcessing, boundModule, boundProcessing, bundlePath,
+ type ListModules, listModules, type ModuleFacts, type ModuleUpload, moduleBodies, moduleDigest,
+  moduleFacts, moduleHooks, moduleUpload, type ProcessingModuleRecord, processingModule,
+  type RegisterModule, registerModule, taskName,
 } from './module.schema.ts'; // biome-ignore format: one list
 export {
   blobKey,
   endpointName,
   modelName,
+  moduleClaimKey,
   poolName,
   probeKey,
   projectName,
@@ -153,6 +154,8 @@ export {
   type BoundPipeline, boundPipeline, type PipelineCondition, type PipelineNode, type PipelineSpec,
   type PipelineSpecInput, type PipelineValue, pipelineCondition, pipelineNode, pipelineSpec, pipelineValue,
 } from './pipeline.schema.ts'; // biome-ignore format: one list
+export { findCycle, nodeInput, nodeLevels, nodeWaits, pipelineFaults } from './pipeline-graph.ts';
+export { isPick, type Pick, type PickStep, parsePick, picksIn } from './pipeline-pick.ts';
 export {
   type BuiltinName,
   builtinOptions,
@@ -162,6 +165,9 @@ export {
   type TextEmbeddingOptions,
   textEmbeddingOptions,
 } from './processing.schema.ts';
+export {
+  type Isolation, isolation, isolations, moduleName, moduleReference, type ProcessingSpec, processingSpec, splitModule,
+} from './processing-spec.schema.ts'; // biome-ignore format: one list
 export {
   type ArmReading, type CommandRollout, commandRollout, type Decision, type DecisionInput, decision, decisionInput, 
   type EpochCounts, type Explanation, explanation, type FeedbackReading, feedbackReading,isOver, type MetricInput, type MetricReading, type QuarantineEntry,

@@ -1,33 +1,14 @@
 import { z } from 'zod';
-import { manifestFile } from './manifest.schema.ts';
+import { digestOf } from './digest.ts';
+import { type ManifestFile, manifestDigest, manifestFile, manifestFiles } from './manifest.schema.ts';
+import { blobUpload } from './model.schema.ts';
 import { sha256, versionNumber } from './names.schema.ts';
+import { isolation, moduleName } from './processing-spec.schema.ts';
 import { tensorSpec } from './tensor.schema.ts';
-
-const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}(\/[a-z0-9][a-z0-9._-]{0,63}){0,3}$/;
-export const moduleName = z
-  .string()
-  .regex(
-    namePattern,
-    'a module name is 1 to 4 segments joined by "/", each 1 to 64 of a-z 0-9 . _ - starting with a letter or digit',
-  )
-  .meta({ id: 'ModuleName' });
-
-/** `name@3`, or `name` for the newest one at the time when it is written into a spec. */
-export const moduleReference = z
-  .string()
-  .regex(
-    new RegExp(`${namePattern.source.slice(0, -1)}(@[1-9][0-9]{0,9})?$`),
-    'a module is given as name or name@number',
-  );
 
 export const taskName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,63}$/, 'a task is 1 to 64 of a-z 0-9 - and starts with a letter');
-
-/** What stands between a module's faults and others: see libs/processing/README.md. */
-export const isolations = ['inline', 'worker', 'process'] as const;
-export const isolation = z.enum(isolations);
-export type Isolation = z.infer<typeof isolation>;
 
 /** What a module's `body` says it takes; see `ProcessingModule`. */
 export const moduleBodies = ['json', 'json-bytes'] as const;
@@ -64,6 +45,38 @@ export const processingModule = z
   })
   .meta({ id: 'ProcessingModule' });
 export type ProcessingModuleRecord = z.infer<typeof processingModule>;
+
+/** Identity of a module: what it declares and its bytes; neither name nor description. */
+export const moduleDigest = (facts: ModuleFacts, files: readonly ManifestFile[]): string =>
+  digestOf({ facts, files: manifestDigest(files) });
+
+/** Sent twice: to learn what bytes are missing, and to register once they are there. */
+export const registerModule = z
+  .strictObject({
+    facts: moduleFacts,
+    /** The bundle at `bundlePath`, and what its `load` may open. */
+    files: manifestFiles.refine((files) => files.some(({ path }) => path === bundlePath), {
+      error: `a module holds its bundle as the file ${bundlePath}`,
+    }),
+    description: z.string().max(10_000).optional(),
+  })
+  .meta({ id: 'RegisterModule' });
+export type RegisterModule = z.infer<typeof registerModule>;
+
+/** `module`: the newest one of this name, when it is the same; then nothing is missing. */
+export const moduleUpload = z
+  .object({ module: processingModule.nullable(), missing: z.array(blobUpload) })
+  .meta({ id: 'ModuleUpload' });
+export type ModuleUpload = z.infer<typeof moduleUpload>;
+
+/** `name`: a part of it. */
+export const listModules = z.object({
+  task: taskName.optional(),
+  name: z.string().max(200).optional(),
+  cursor: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+});
+export type ListModules = z.infer<typeof listModules>;
 
 /** A module as a deployment is bound to it: all that a router needs to run it. */
 export const boundModule = z.object({
