@@ -1,4 +1,6 @@
+export { bytesOf, readBody } from './body.ts';
 export {
+  type AnyModule,
   type CallContext,
   type DecodeOptions,
   defineProcessing,
@@ -7,6 +9,7 @@ export {
   isShownHeader,
   type LoadSetup,
   type ModuleDeclaration,
+  type ModuleFiles,
   type Padding,
   type Preprocessed,
   type ProcessingModule,
@@ -19,7 +22,6 @@ export {
 } from './contract.ts';
 export { fromBrainHalves, fromHalves } from './half.ts';
 export {
-  type AnyModule,
   type LoadedProcessing,
   loadModule,
   loadProcessing,

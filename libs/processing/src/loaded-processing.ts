@@ -1,12 +1,9 @@
 import { AppError, type BuiltinName, parseBuiltinOptions, type Signature, type Tensors } from '@perch/contracts';
-import type { CallContext, FileSource, LoadSetup, Preprocessed, ProcessingModule } from './contract.ts';
-import { parseJsonBody } from './json-body.ts';
+import { readBody } from './body.ts';
+import type { AnyModule, CallContext, FileSource, LoadSetup, ModuleDeclaration, Preprocessed } from './contract.ts';
+import { moduleFiles } from './module-files.ts';
 import { passthrough } from './passthrough/passthrough.ts';
-import { readTokenizer } from './text/tokenizer.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: a module's own types meet only inside the module
-export type AnyModule = ProcessingModule<any, any, any, any, any>;
 
 const builtins: Record<BuiltinName, AnyModule> = { passthrough, 'text-embedding': textEmbedding };
 
@@ -19,6 +16,7 @@ export interface ModuleSetup {
 
 /** A module bound to one version, ready for requests. `carry` belongs to one request and is opaque. */
 export interface LoadedProcessing {
+  readonly declares: ModuleDeclaration;
   /** Throws `invalid`, `unsupported_media_type` or what the module threw. */
   preprocess(
     body: Buffer,
@@ -32,11 +30,6 @@ export interface LoadedProcessing {
   unload(): Promise<void>;
 }
 
-/** Absent counts as JSON, as `curl -d` users expect; curl's own default is taken as JSON for the same reason. */
-const isJson = (contentType: string | undefined): boolean =>
-  !contentType ||
-  /^\s*(application\/(json|[\w.+-]*\+json|x-www-form-urlencoded)|text\/(json|plain))\s*(;|$)/i.test(contentType);
-
 /** Binds any module to a version. `options` are handed to `load` as they stand. */
 export async function loadModule(
   module: AnyModule,
@@ -47,21 +40,20 @@ export async function loadModule(
     options,
     signature,
     maxBatchSize,
-    files: {
-      read: (path) => files.read(path),
-      list: () => files.list(),
-      tokenizer: (path = 'tokenizer.json') => readTokenizer(files, path),
-    },
+    files: moduleFiles(files),
   };
+  if (!module.preprocess && !module.process)
+    throw new AppError('invalid', 'the module has neither preprocess nor process: it would hand bodies to the model as they are'); // biome-ignore format: one sentence
   const loaded: unknown = await module.load?.(setup);
   const preprocess = module.preprocess?.bind(module) ?? ((body: unknown) => ({ inputs: body as Tensors }));
   const run = module.process?.bind(module);
   return {
+    declares: { task: module.task, inputs: module.inputs, outputs: module.outputs },
     preprocess(body, contentType, ctx) {
-      if (module.body !== 'json-bytes')
-        return preprocess(isJson(contentType) ? parseJsonBody(body) : body, loaded, ctx);
-      if (isJson(contentType)) return preprocess(body, loaded, ctx);
-      throw new AppError('unsupported_media_type', `content type ${contentType}, wanted application/json`);
+      const given = readBody(module, body, contentType);
+      return given instanceof Promise
+        ? given.then((value) => preprocess(value, loaded, ctx))
+        : preprocess(given, loaded, ctx);
     },
     ...(run ? { process: (inputs, carry, ctx) => run(inputs, { loaded, carry }, ctx) } : {}),
     postprocess: (outputs, carry, ctx) =>
