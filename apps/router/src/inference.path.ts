@@ -89,10 +89,9 @@ export class InferencePath implements CallHost {
   }
 
   async attempt(call: Call): Promise<HttpReply> {
-    const contentType = call.exchange.head.headers['content-type'];
     for (;;) {
       const { arm } = call;
-      const prepared = arm.processing.preprocess(call.body(), contentType, call);
+      const prepared = arm.processing.preprocess(call.body(), call.contentType, call);
       // most modules answer at once, and waiting for what is there costs a turn of its own
       const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
       call.passedStage('preprocess');

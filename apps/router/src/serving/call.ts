@@ -1,11 +1,12 @@
 import { AppError, type Tensors } from '@perch/contracts';
 import { type CallContext, isShownHeader, type ServeOptions } from '@perch/processing';
 import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
-import type { HttpExchange } from '../http1/index.ts';
+import type { HttpExchange, HttpReply } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';
 import type { Deployment } from './deployment.ts';
 import type { EvidenceTrial } from './evidence-trial.ts';
 import type { FirstAttempt } from './first-attempt.ts';
+import { asksForEvents, type EventFormat, plainEvents, ReplyEvents } from './reply-events.ts';
 import type { Stage } from './request-stats.ts';
 import { stages } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
@@ -60,6 +61,7 @@ export class Call implements CallContext, Chance {
   first: FirstAttempt | undefined;
   /** The deployment it is on; set before its processing is called. */
   arm!: Deployment;
+  startedAt = 0;
   deadlineAt = 0;
   /** Servers and deployments that did not take it in this round. */
   tried: Set<Upstream> | undefined;
@@ -67,8 +69,15 @@ export class Call implements CallContext, Chance {
   /** It has found no server ready at least once. */
   waited = false;
   host: CallHost | undefined;
+  /** In place of the client's own body. */
+  given: { body: Buffer; contentType: string } | undefined;
   /** Calls around this one: 0 for a client's own. */
   depth = 0;
+  /** Its client speaks another protocol's events. */
+  format: EventFormat | undefined;
+  /** Its reply as far as it was sent; once there, no other arm may answer. */
+  events: ReplyEvents | undefined;
+  private asked: boolean | undefined;
   private own: Record<string, unknown> | undefined;
   private readonly custom: CustomStats;
   private mark: number;
@@ -98,6 +107,9 @@ export class Call implements CallContext, Chance {
   get version(): number {
     return this.arm.target.version;
   }
+  get contentType(): string | undefined {
+    return this.given === undefined ? this.exchange.head.headers['content-type'] : this.given.contentType;
+  }
   get signal(): AbortSignal {
     return this.exchange.signal;
   }
@@ -109,6 +121,7 @@ export class Call implements CallContext, Chance {
 
   /** The body is there: from now on the time runs, until `latest` at most. */
   start(now: number, latest = Number.POSITIVE_INFINITY): void {
+    this.startedAt = now;
     this.deadlineAt = Math.min(now + this.timeoutMs, latest);
     this.mark = now;
   }
@@ -120,7 +133,9 @@ export class Call implements CallContext, Chance {
     return left;
   }
 
+  /** What its processing gets: the client's body, or what another protocol's request means to a module. */
   body(): Buffer {
+    if (this.given !== undefined) return this.given.body;
     const { body } = this.exchange;
     return body.length === 1 ? body[0]! : Buffer.concat(body);
   }
@@ -168,8 +183,24 @@ export class Call implements CallContext, Chance {
   serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown> {
     return this.host!.serve(this, endpoint, body, options);
   }
-  readonly streams = false;
-  async stream(): Promise<void> {}
+  get streams(): boolean {
+    this.asked ??= this.format !== undefined || asksForEvents(this);
+    return this.asked;
+  }
+  async stream(event: unknown): Promise<void> {
+    if (this.streams) await this.beginEvents().send(event);
+  }
+  /** Sends the reply: as the last event where it came in events. */
+  respond(reply: HttpReply): void {
+    if (this.format !== undefined) this.beginEvents();
+    if (this.events) this.events.finish(reply.body);
+    else this.exchange.reply(reply);
+  }
+  /** The head of its reply goes out, unless it has. */
+  beginEvents(): ReplyEvents {
+    this.events ??= new ReplyEvents(this, this.format ?? plainEvents);
+    return this.events;
+  }
 
   observe(name: string, value: number): void {
     this.custom.observe(this.arm.stats, name, value);
