@@ -85,14 +85,15 @@ export class RouterApplication implements HttpApplication {
       const reply = await path.answer(call);
       arm = call.arm;
       reply.headerLines += idLine(call.requestId);
-      exchange.reply(reply);
+      call.respond(reply);
       arm.stats.count('ok', performance.now() - startedAt);
     } catch (caught) {
       const error = exchange.cancelled ? new AppError('cancelled', 'the client went away') : caught;
       arm = call.arm;
       this.stats.countFailure(error, arm?.stats, call, performance.now() - startedAt);
       const lines = (arm ? call.replyLines : noArm) + idLine(call.requestId);
-      exchange.reply(errorReply(error, path.shape, call.requestId, lines));
+      if (call.events) call.events.fail(error);
+      else exchange.reply(errorReply(error, path.shape, call.requestId, lines));
     } finally {
       call.moveTo(undefined);
       if (call.first !== undefined) this.trials.replied(call, call.first, path);

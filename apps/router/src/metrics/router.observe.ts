@@ -32,22 +32,30 @@ function requestSamples(arms: readonly ArmStats[]): Samples {
   );
 }
 
-function durationSamples(arms: readonly ArmStats[]): Samples {
+function histogram(name: string, labels: ArmStats['labels'], buckets: Float64Array, sumMs: number): Samples {
   const samples: Samples = [];
-  for (const { labels, buckets, sumMs } of arms) {
-    const text = labelText(labels);
-    let count = 0;
-    durationBuckets.forEach((limit, index) => {
-      count += buckets![index]!;
-      samples.push([`perch_router_request_duration_seconds_bucket{${text},le="${limit}"}`, count]);
-    });
-    count += buckets![durationBuckets.length]!;
-    samples.push([`perch_router_request_duration_seconds_bucket{${text},le="+Inf"}`, count]);
-    samples.push([`perch_router_request_duration_seconds_sum{${text}}`, sumMs / 1_000]);
-    samples.push([`perch_router_request_duration_seconds_count{${text}}`, count]);
-  }
+  const text = labelText(labels);
+  let count = 0;
+  durationBuckets.forEach((limit, index) => {
+    count += buckets[index]!;
+    samples.push([`${name}_bucket{${text},le="${limit}"}`, count]);
+  });
+  count += buckets[durationBuckets.length]!;
+  samples.push([`${name}_bucket{${text},le="+Inf"}`, count]);
+  samples.push([`${name}_sum{${text}}`, sumMs / 1_000]);
+  samples.push([`${name}_count{${text}}`, count]);
   return samples;
 }
+
+const durationSamples = (arms: readonly ArmStats[]): Samples =>
+  arms.flatMap(({ labels, buckets, sumMs }) =>
+    histogram('perch_router_request_duration_seconds', labels, buckets!, sumMs),
+  );
+
+const firstEventSamples = (arms: readonly ArmStats[]): Samples =>
+  arms.flatMap(({ labels, firstEvents, firstEventSumMs }) =>
+    firstEvents ? histogram('perch_router_first_event_seconds', labels, firstEvents, firstEventSumMs) : [],
+  );
 
 const stageSamples = (arms: readonly ArmStats[]): Samples =>
   arms.flatMap(({ labels, stageMs }) =>
@@ -106,6 +114,12 @@ const figures: Figure[] = [
     help: 'From the complete body to the reply.',
     type: 'histogram',
     read: (observed) => durationSamples(armsOf(observed)),
+  },
+  {
+    name: 'perch_router_first_event_seconds',
+    help: 'From the complete body to the first event, of replies that came in events.',
+    type: 'histogram',
+    read: (observed) => firstEventSamples(armsOf(observed)),
   },
   {
     name: 'perch_router_stage_seconds_total',

@@ -123,6 +123,7 @@ export class Dispatch {
 
   /** After `run` found no server: another arm of the endpoint (unless pinned), else waits for a server of any. */
   async elsewhere(call: Call): Promise<void> {
+    if (call.events !== undefined) throw notReady(call.endpoint); // its client has the beginning of this arm's reply
     call.first?.passedOn(notReady(call.endpoint), performance.now());
     call.passed ??= new Set();
     call.passed.add(call.arm.target.deployment);
