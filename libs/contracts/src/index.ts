@@ -141,6 +141,11 @@ export {
   versionNumber,
 } from './names.schema.ts';
 export {
+  type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
+  type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
+  imageEmbeddingOptions, imageFilters, type PreparationOptions, preparationOptions,
+} from './image-processing.schema.ts'; // biome-ignore format: one list
+export {
   type Accelerator,
   accelerator,
   type ExecutionAccelerators,

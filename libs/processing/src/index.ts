@@ -27,6 +27,11 @@ export {
   loadProcessing,
   type ModuleSetup,
 } from './loaded-processing.ts';
+export { type DecodeOptions, decodeImage } from './image/decode.ts';
+export { type EncodeImageOptions, encodeImage } from './image/encode.ts';
+export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
+export { crop, type Picture, type PictureBox } from './image/picture.ts';
+export { type Resizing, resize } from './image/resample.ts';
 export {
   asBytes,
   asFloat32,

@@ -1,0 +1,32 @@
+import { AppError, type DecodeOptions } from '@perch/contracts';
+import type { Picture } from './picture.ts';
+
+export type Encoding = { format: 'jpeg'; quality: number } | { format: 'png' };
+
+/** What turns files into levels and back. */
+export interface ImageCodec {
+  decode(bytes: Uint8Array, limits: Required<DecodeOptions>): Promise<Picture>;
+  encode(picture: Picture, encoding: Encoding): Promise<Uint8Array>;
+}
+
+/**
+ * Where a host leaves a codec for code that cannot load native libraries of its own: a module in a process with
+ * permission flags. Bundles hold a copy of this file, so the name is all that both sides share.
+ */
+export const hostCodec = Symbol.for('perch.imageCodec');
+type Host = { [hostCodec]?: ImageCodec };
+
+let own: Promise<ImageCodec> | undefined;
+
+/** The host's, else sharp; loaded at the first picture. Throws `unavailable` where there is neither. */
+export async function codec(): Promise<ImageCodec> {
+  const given = (globalThis as Host)[hostCodec];
+  if (given) return given;
+  own ??= import('./sharp-codec.ts').then(({ sharpCodec }) => sharpCodec());
+  try {
+    return await own;
+  } catch (error) {
+    own = undefined;
+    throw new AppError('unavailable', 'pictures cannot be decoded here: sharp could not be loaded', { cause: error });
+  }
+}

@@ -1,0 +1,79 @@
+import { AppError, type DecodeOptions, decodeOptions, parseWith } from '@perch/contracts';
+import { codec } from './codec.ts';
+import { imageBytes } from './image-bytes.ts';
+import { type ImageHeader, readImageHeader } from './image-header.ts';
+import type { Picture } from './picture.ts';
+
+export type { DecodeOptions } from '@perch/contracts';
+
+type Limits = Required<DecodeOptions>;
+
+/** Refuses by the header what is beyond the limits. */
+function checkHeader({ format, width, height, animated }: ImageHeader, name: string, limits: Limits): void {
+  if (width * height > limits.maxPixels)
+    throw new AppError(
+      'too_large',
+      `${name} has ${width} x ${height} pixels, at most ${limits.maxPixels} in all are taken (maxPixels)`,
+    );
+  if (animated && limits.animated === 'refuse')
+    throw new AppError(
+      'invalid',
+      `${name} is an animated ${format === 'webp' ? 'WebP' : 'PNG'}, wanted one picture; animated: first takes its first frame`,
+    );
+}
+
+/** Pixels that are decoded at once: two pictures at the default limit. One beyond it is decoded alone. */
+const pixelsAtOnce = 80_000_000;
+let pixelsUnderWay = 0;
+const waiting: { pixels: number; go: () => void }[] = [];
+
+function admit(pixels: number): Promise<void> | undefined {
+  if (waiting.length === 0 && (pixelsUnderWay === 0 || pixelsUnderWay + pixels <= pixelsAtOnce)) {
+    pixelsUnderWay += pixels;
+    return undefined;
+  }
+  return new Promise((go) => waiting.push({ pixels, go }));
+}
+
+function release(pixels: number): void {
+  pixelsUnderWay -= pixels;
+  for (let next = waiting[0]; next; next = waiting[0]) {
+    if (pixelsUnderWay > 0 && pixelsUnderWay + next.pixels > pixelsAtOnce) return;
+    waiting.shift();
+    pixelsUnderWay += next.pixels;
+    next.go();
+  }
+}
+
+async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, limits: Limits): Promise<Picture> {
+  const pixels = header.width * header.height;
+  await admit(pixels);
+  try {
+    return await (await codec()).decode(bytes, limits);
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError('invalid', `${name} is a ${header.format} that is truncated or damaged: it cannot be decoded`, {
+      cause: error,
+    });
+  } finally {
+    release(pixels);
+  }
+}
+
+/** Decodes with options that were checked before; `name` stands in messages. */
+export function decodeNamed(image: unknown, name: string, limits: Limits): Promise<Picture> {
+  const bytes = imageBytes(image, name, limits.maxBytes);
+  const header = readImageHeader(bytes, name);
+  checkHeader(header, name, limits);
+  return decodeChecked(bytes, header, name, limits);
+}
+
+/**
+ * A JPEG, PNG or WebP (by its bytes) as RGB: from a Buffer, base64 or a `data:` URL. Turned as EXIF says; transparent
+ * pixels lie over `background`; 16 bits become 8; gray and CMYK become RGB; colour profiles are not applied, as in Pillow.
+ * Throws `unsupported_media_type` (another format), `too_large` (by the header, ahead of decoding), `invalid` (truncated,
+ * damaged, animated).
+ */
+export async function decodeImage(image: unknown, options: DecodeOptions = {}): Promise<Picture> {
+  return decodeNamed(image, 'image', parseWith(decodeOptions, options, 'decodeImage'));
+}

@@ -1,0 +1,135 @@
+import { AppError, type ImageFilter } from '@perch/contracts';
+import { filterWeights, nearestPlaces, type Weights, weightBits } from './filters.ts';
+import { openCvLinear, openCvNearest } from './open-cv.ts';
+import { checkPicture, type Picture, type PictureBox } from './picture.ts';
+
+export interface Resizing {
+  width: number;
+  height: number;
+  /** Default bilinear. */
+  resample?: ImageFilter;
+  /** Default true: as Pillow. False: as OpenCV's INTER_LINEAR and INTER_NEAREST. */
+  antialias?: boolean;
+  /** Only this part of the resized picture is worked out; the same numbers as cutting it afterwards. */
+  window?: PictureBox;
+}
+
+const middle = 1 << (weightBits - 1);
+const clipped = (sum: number): number => {
+  const level = sum >> weightBits;
+  return level < 0 ? 0 : level > 255 ? 255 : level;
+};
+
+/** One row at a time from `rows[0]` to `rows[1]`, each into as many places as there are weights. */
+function acrossRgb(from: Picture, { first, count, values, stride }: Weights, rows: [number, number]): Picture {
+  const width = first.length;
+  const source = from.data;
+  const data = new Uint8Array(width * (rows[1] - rows[0]) * 3);
+  for (let y = rows[0], to = 0; y < rows[1]; y++)
+    for (let x = 0; x < width; x++, to += 3) {
+      let red = middle;
+      let green = middle;
+      let blue = middle;
+      const end = x * stride + count[x]!;
+      for (let k = x * stride, at = (y * from.width + first[x]!) * 3; k < end; k++, at += 3) {
+        const weight = values[k]!;
+        red = (red + source[at]! * weight) | 0;
+        green = (green + source[at + 1]! * weight) | 0;
+        blue = (blue + source[at + 2]! * weight) | 0;
+      }
+      data[to] = clipped(red);
+      data[to + 1] = clipped(green);
+      data[to + 2] = clipped(blue);
+    }
+  return { width, height: rows[1] - rows[0], channels: 3, data };
+}
+
+function acrossGray(from: Picture, { first, count, values, stride }: Weights, rows: [number, number]): Picture {
+  const width = first.length;
+  const data = new Uint8Array(width * (rows[1] - rows[0]));
+  for (let y = rows[0], to = 0; y < rows[1]; y++)
+    for (let x = 0; x < width; x++, to++) {
+      let sum = middle;
+      const end = x * stride + count[x]!;
+      for (let k = x * stride, at = y * from.width + first[x]!; k < end; k++, at++)
+        sum = (sum + from.data[at]! * values[k]!) | 0;
+      data[to] = clipped(sum);
+    }
+  return { width, height: rows[1] - rows[0], channels: 1, data };
+}
+
+/** Whole rows are added up, so that memory is read in its order. `skipped`: rows of the source that are not in `from`. */
+function down(from: Picture, { first, count, values, stride }: Weights, skipped: number): Picture {
+  const length = from.width * from.channels;
+  const height = first.length;
+  const source = from.data;
+  const data = new Uint8Array(height * length);
+  const sums = new Int32Array(length);
+  for (let y = 0; y < height; y++) {
+    sums.fill(middle);
+    for (let k = 0; k < count[y]!; k++) {
+      const weight = values[y * stride + k]!;
+      const row = (first[y]! + k - skipped) * length;
+      for (let i = 0; i < length; i++) sums[i] = (sums[i]! + source[row + i]! * weight) | 0;
+    }
+    for (let i = 0, to = y * length; i < length; i++, to++) data[to] = clipped(sums[i]!);
+  }
+  return { ...from, height, data };
+}
+
+function nearest(from: Picture, columns: Int32Array, rows: Int32Array): Picture {
+  const { channels } = from;
+  const data = new Uint8Array(columns.length * rows.length * channels);
+  let to = 0;
+  for (const row of rows)
+    for (const column of columns)
+      for (let c = 0, at = (row * from.width + column) * channels; c < channels; c++) data[to++] = from.data[at + c]!;
+  return { width: columns.length, height: rows.length, channels, data };
+}
+
+/** Pillow: across, then down, each rounded to 8 bits; a side that keeps its length is not touched. */
+function separable(from: Picture, filter: Exclude<ImageFilter, 'nearest'>, size: Sides, window: PictureBox): Picture {
+  const { left, top, width, height } = window;
+  const vertical = filterWeights(filter, [from.height, size.height], [top, top + height]);
+  const rows: [number, number] =
+    size.height === from.height
+      ? [top, top + height]
+      : [vertical.first[0]!, vertical.first[height - 1]! + vertical.count[height - 1]!];
+  const horizontal = filterWeights(filter, [from.width, size.width], [left, left + width]);
+  const across = from.channels === 3 ? acrossRgb : acrossGray;
+  const narrowed = across(from, size.width === from.width ? identity(left, width) : horizontal, rows);
+  return size.height === from.height ? narrowed : down(narrowed, vertical, rows[0]);
+}
+
+const identity = (from: number, count: number): Weights => ({
+  first: Int32Array.from({ length: count }, (_, i) => from + i),
+  count: new Int32Array(count).fill(1),
+  values: new Int32Array(count).fill(1 << weightBits),
+  stride: 1,
+});
+
+type Sides = { width: number; height: number };
+
+/**
+ * Resizes a picture: level for level what Pillow's `Image.resize` answers, or with `antialias: false` what OpenCV's
+ * `resize` does (linear: within one level, since its vector code rounds in another place). Throws `invalid`.
+ */
+export function resize(picture: Picture, resizing: Resizing): Picture {
+  checkPicture(picture);
+  const { width, height, resample = 'bilinear', antialias = true } = resizing;
+  const window = resizing.window ?? { left: 0, top: 0, width, height };
+  const { left, top } = window;
+  const inside = left >= 0 && top >= 0 && left + window.width <= width && top + window.height <= height;
+  if (!inside || !(window.width > 0 && window.height > 0))
+    throw new AppError('invalid', `resize to ${width} x ${height}: the window lies beyond it`);
+  const columns = (places: Int32Array) => places.subarray(left, left + window.width);
+  const rows = (places: Int32Array) => places.subarray(top, top + window.height);
+  if (resample === 'nearest') {
+    const places = antialias ? nearestPlaces : openCvNearest;
+    return nearest(picture, columns(places(picture.width, width)), rows(places(picture.height, height)));
+  }
+  if (antialias) return separable(picture, resample, { width, height }, window);
+  if (resample !== 'bilinear')
+    throw new AppError('invalid', `resize: without antialias there are bilinear and nearest, not ${resample}`);
+  return openCvLinear(picture, { width, height }, window);
+}
