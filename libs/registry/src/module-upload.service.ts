@@ -18,6 +18,11 @@ import { VersionNumberService } from './version-number.service.ts';
 
 const mostFileBytes = 512 * 1024 ** 2;
 
+export interface OpenUpload {
+  id: string;
+  missing: BlobUpload[];
+}
+
 /** How the bytes of a module come in; the same way as a version's. */
 @Injectable()
 export class ModuleUploadService {
@@ -29,22 +34,29 @@ export class ModuleUploadService {
     private readonly numbers: VersionNumberService,
   ) {}
 
-  /** The upload of this module: begun, or gone on with where it was cut off. Null: the newest one is the same. */
-  async open(actor: Actor, name: string, wish: RegisterModule): Promise<{ id: string; missing: BlobUpload[] } | null> {
+  /** The upload of this module, begun or gone on with where it was cut off; or the newest one, when it is the same. */
+  async open(
+    actor: Actor,
+    name: string,
+    wish: RegisterModule,
+  ): Promise<OpenUpload | { module: ProcessingModuleRecord }> {
     checkManifest(wish.files);
     for (const { path, size } of wish.files)
       if (size > mostFileBytes)
         throw new AppError('too_large', `file ${path} of module ${name} has ${size} bytes, at most ${mostFileBytes}`);
     const uploadExpiresAt = new Date(Date.now() + uploadLifeMs);
-    const upload = await this.transactions.run(async (tx) => {
-      await this.modules.lockName(tx, name);
-      if (await this.same(tx, name, wish)) return null;
-      const found = await this.modules.uploadOf(tx, name, digestOf(wish));
-      if (!found) return { id: await this.begin(tx, actor, name, wish, uploadExpiresAt), fresh: true };
-      await this.modules.change(tx, found.id, { uploadExpiresAt });
-      return { id: found.id, fresh: false };
-    });
-    if (!upload) return null;
+    const upload = await this.transactions.run<{ module: ProcessingModuleRecord } | { id: string; fresh: boolean }>(
+      async (tx) => {
+        await this.modules.lockName(tx, name);
+        const newest = await this.modules.find(tx, name);
+        if (newest?.digest === digestOf(wish)) return { module: newest };
+        const found = await this.modules.uploadOf(tx, name, digestOf(wish));
+        if (!found) return { id: await this.begin(tx, actor, name, wish, uploadExpiresAt), fresh: true };
+        await this.modules.change(tx, found.id, { uploadExpiresAt });
+        return { id: found.id, fresh: false };
+      },
+    );
+    if ('module' in upload) return upload;
     return { id: upload.id, missing: await this.blobs.missing(upload.id, uploadExpiresAt, upload.fresh) };
   }
 
@@ -65,34 +77,27 @@ export class ModuleUploadService {
     );
   }
 
-  /** Gives the proven upload its number. The newest one is answered when it is the same by now. */
+  /** Gives the proven upload its number, unless somebody who sent the same bytes was first. */
   async number(
     tx: Tx,
     actor: Actor,
     name: string,
-    wish: RegisterModule,
+    id: string,
+    description = '',
   ): Promise<{ module: ProcessingModuleRecord; made: boolean }> {
     const next = await this.modules.lockName(tx, name);
-    const same = await this.same(tx, name, wish);
-    if (same) return { module: same, made: false };
-    const upload = await this.modules.uploadOf(tx, name, digestOf(wish));
-    if (!upload || !(await this.verify.holdVerified(tx, upload.id)))
-      throw new AppError('unavailable', `module ${name}: its bytes changed meanwhile; register it again`);
+    const upload = await this.modules.byId(tx, id);
+    if (upload && upload.number !== null) {
+      const module = await this.modules.find(tx, name, upload.number);
+      if (module) return { module, made: false };
+    }
+    if (upload?.number !== null || !(await this.verify.holdVerified(tx, id)))
+      throw new AppError('unavailable', `module ${name}: its upload was given up meanwhile; register it again`);
     const claim = { name, digest: upload.digest, author: actor.name, claimedAt: new Date().toISOString() };
     const number = await this.numbers.claim(next, (n) => moduleClaimKey(name, n), claim);
     await this.modules.moveCounter(tx, name, number + 1);
-    await this.modules.change(tx, upload.id, {
-      number,
-      registeredAt: new Date(),
-      createdBy: actor.name,
-      description: wish.description ?? '',
-    });
+    await this.modules.change(tx, id, { number, registeredAt: new Date(), createdBy: actor.name, description });
     return { module: (await this.modules.find(tx, name, number)) as ProcessingModuleRecord, made: true };
-  }
-
-  private async same(tx: Tx, name: string, wish: RegisterModule): Promise<ProcessingModuleRecord | null> {
-    const newest = await this.modules.find(tx, name);
-    return newest?.digest === digestOf(wish) ? newest : null;
   }
 
   private async begin(tx: Tx, actor: Actor, name: string, wish: RegisterModule, uploadExpiresAt: Date) {

@@ -59,16 +59,17 @@ export class ModuleService {
   async upload(actor: Actor, name: string, body: RegisterModule): Promise<ModuleUpload> {
     const wish = checked(name, body);
     const open = await this.uploads.open(actor, name, wish);
-    return open ? { module: null, missing: open.missing } : { module: await this.get(name), missing: [] };
+    return 'module' in open ? { module: open.module, missing: [] } : { module: null, missing: open.missing };
   }
 
   /** With all bytes there and proven the module gets its number; the newest one is answered when it is the same. */
   async register(actor: Actor, name: string, body: RegisterModule): Promise<ProcessingModuleRecord> {
     const wish = checked(name, body);
     const open = await this.uploads.open(actor, name, wish);
-    if (open) await this.uploads.prove(open.id, name, wish);
+    if ('module' in open) return open.module;
+    await this.uploads.prove(open.id, name, wish);
     return this.transactions.run(async (tx) => {
-      const { module, made } = await this.uploads.number(tx, actor, name, wish);
+      const { module, made } = await this.uploads.number(tx, actor, name, open.id, wish.description);
       const { number, digest, facts } = module;
       if (made) await this.log.record(tx, actor, 'module.register', `${name}@${number}`, { digest, facts });
       return module;

@@ -92,6 +92,11 @@ export class ModuleStore {
     return row && tx.findOneByOrFail(ModuleEntity, { id: row.id });
   }
 
+  /** Held until the transaction ends. */
+  async byId(tx: Tx, id: string): Promise<ModuleEntity | null> {
+    return tx.findOne(ModuleEntity, { where: { id }, lock: { mode: 'pessimistic_write' } });
+  }
+
   async insert(
     tx: Tx,
     module: NewModule,
