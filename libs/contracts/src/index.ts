@@ -104,6 +104,11 @@ export {
   type ServeError,
 } from './http.schema.ts';
 export {
+  type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
+  type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
+  imageEmbeddingOptions, imageFilters, type PreparationOptions, preparationOptions,
+} from './image-processing.schema.ts'; // biome-ignore format: one list
+export {
   checkManifest,
   type ManifestFile,
   manifestDigest,
@@ -140,11 +145,6 @@ export {
   versionClaimKey,
   versionNumber,
 } from './names.schema.ts';
-export {
-  type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
-  type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
-  imageEmbeddingOptions, imageFilters, type PreparationOptions, preparationOptions,
-} from './image-processing.schema.ts'; // biome-ignore format: one list
 export {
   type Accelerator,
   accelerator,

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { boundProcessing, isolation, moduleReference } from './module.schema.ts';
+import { boundProcessing } from './module.schema.ts';
 import { endpointName, versionNumber } from './names.schema.ts';
+import { pipelineFaults } from './pipeline-graph.ts';
+import { isolation, moduleReference } from './processing-spec.schema.ts';
 
-const nodeName = z
-  .string()
-  .regex(/^[a-z][A-Za-z0-9_]{0,63}$/, 'a node is named by 1 to 64 of A-Z a-z 0-9 _, starting with a lower-case letter');
+/** Names of nodes; `pipelineFaults` says what is wrong with one. */
+const nodeName = z.string();
 
 /**
  * A value with picks in it: a string that begins with `$` is replaced by what it points at (`$body.image`,
@@ -75,12 +76,18 @@ export const pipelineSpec = z
     access: z.strictObject({ inference: z.enum(['key', 'public']).default('key') }).prefault({}),
     description: z.string().max(4_000).default(''),
   })
+  .superRefine((spec, ctx) => {
+    for (const { path, message } of pipelineFaults(spec))
+      ctx.addIssue({ code: 'custom', path: path.split('.'), message });
+  })
   .meta({ id: 'PipelineSpec' });
 export type PipelineSpec = z.infer<typeof pipelineSpec>;
 export type PipelineSpecInput = z.input<typeof pipelineSpec>;
 
 /** As routers run it: checked, modules bound. */
 export const boundPipeline = z.object({
+  /** What replies call its version. */
+  generation: z.number().int().optional(),
   nodes: z.record(nodeName, pipelineNode),
   output: pipelineValue,
   /** What each `module` node is bound to, by node. */

@@ -21,17 +21,36 @@ export {
   type TokenBatch,
 } from './contract.ts';
 export { fromBrainHalves, fromHalves } from './half.ts';
+export { type DecodeOptions, decodeImage } from './image/decode.ts';
+export { type EncodeImageOptions, encodeImage } from './image/encode.ts';
+export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
+export { crop, type Picture, type PictureBox } from './image/picture.ts';
+export { type Resizing, resize } from './image/resample.ts';
 export {
   type LoadedProcessing,
   loadModule,
   loadProcessing,
   type ModuleSetup,
 } from './loaded-processing.ts';
-export { type DecodeOptions, decodeImage } from './image/decode.ts';
-export { type EncodeImageOptions, encodeImage } from './image/encode.ts';
-export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
-export { crop, type Picture, type PictureBox } from './image/picture.ts';
-export { type Resizing, resize } from './image/resample.ts';
+export { type CompiledNode, type CompiledPipeline, compilePipeline } from './pipeline/compiled-pipeline.ts';
+export {
+  definePipeline,
+  each,
+  type MapSettings,
+  type NodeSettings,
+  optional,
+  type Picked,
+  type PipelineBuilder,
+} from './pipeline/define-pipeline.ts';
+export { NodeLimit } from './pipeline/node-limit.ts';
+export {
+  type NodeOutcome,
+  type NodeTrace,
+  type NodeTurn,
+  type PipelineHost,
+  type PipelineRequest,
+  runPipeline,
+} from './pipeline/run-pipeline.ts';
 export {
   asBytes,
   asFloat32,
