@@ -1,7 +1,7 @@
 import { AppError, type Tensors } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import type { ServeOptions } from '@perch/processing';
-import { resolveServe } from '@perch/routing';
+import { type CompiledRoute, resolveServe } from '@perch/routing';
 import type { InferenceTransport } from '@perch/triton/inference';
 import type { HttpExchange, HttpReply } from './http1/index.ts';
 import { Branches } from './serving/branches.ts';
@@ -49,7 +49,12 @@ export class InferencePath implements CallHost {
     const found = resolveServe(table, path);
     if (!found) throw new AppError('not_found', `there is no endpoint ${path}`);
     this.keys.check(table, exchange.head.headers['authorization'], found.route);
-    const call = new Call(exchange, requestId, found.route, found.version, this.custom);
+    return this.callOf(exchange, requestId, found.route, found.version);
+  }
+
+  /** A request that processing may be applied to, whatever protocol it came by. */
+  callOf(exchange: HttpExchange, requestId: string, route: CompiledRoute, version: number | undefined): Call {
+    const call = new Call(exchange, requestId, route, version, this.custom);
     call.host = this;
     return call;
   }

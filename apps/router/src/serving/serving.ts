@@ -55,7 +55,7 @@ export class Serving {
     const keys = new KeyRing();
     const { dispatch, transport, custom, trials } = this;
     const serve = new InferencePath({ dispatch, transport, keys, custom, trials, logger: this.logger });
-    const oip = new OipPath(dispatch, transport, keys, custom, trials);
+    const oip = new OipPath(serve, dispatch, transport, keys, trials);
     return new RouterApplication(serve, oip, others, this.stats, trials);
   }
 
