@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, serverLabels, tag, versionNumber } from './names.schema.ts';
+import { processingSpec } from './processing-spec.schema.ts';
 import { policyReference } from './rollout-policy.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
@@ -66,25 +67,14 @@ export const traffic = z
   .meta({ id: 'Traffic' });
 export type Traffic = z.infer<typeof traffic>;
 
-/** Pre- and postprocessing: a built-in with options, or a registered module. */
-export const processingSpec = z
-  .strictObject({
-    builtin: z.string().max(64).optional(),
-    module: z.string().max(256).optional(),
-    isolation: z.enum(['inline', 'worker', 'process']).optional(),
-    options: z.record(z.string(), z.unknown()).optional(),
-  })
-  .refine((value) => !value.builtin !== !value.module, 'give either builtin or module')
-  .meta({ id: 'ProcessingSpec' });
-export type ProcessingSpec = z.infer<typeof processingSpec>;
-
 export const endpointSpec = z
   .strictObject({
     kind: z.literal('Endpoint').default('Endpoint'),
     name: endpointName,
     model: endpointModel,
     engine: engineSpec.default({}),
-    processing: processingSpec.default({ builtin: 'passthrough' }),
+    /** Left out: what the version carries, else `passthrough`. */
+    processing: processingSpec.optional(),
     fleet: z
       .strictObject({
         pool: poolName.default('default'),

@@ -11,10 +11,12 @@ import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
+import { ProcessingSource } from './resolve/processing.source.ts';
 import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+import { SpecAcceptService } from './spec-accept.service.ts';
 import { SplitService } from './split/split.service.ts';
 import { SplitStore } from './split/split.store.ts';
 import { SplitChangeService } from './split/split-change.service.ts';
@@ -38,11 +40,13 @@ const parts = [
   EndpointsStore,
   ExportService,
   FanOutReconcile,
+  ProcessingSource,
   QuarantineService,
   QuarantineStore,
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  SpecAcceptService,
   SplitChangeService,
   SplitService,
   SplitStore,
@@ -56,7 +60,7 @@ const parts = [
 export interface EndpointsOptions {
   /** Modules that export what `bind` refers to. */
   imports: NonNullable<ModuleMetadata['imports']>;
-  /** Providers of `VERSIONS`, `KEYS` and `CONFIG_TEXTS`. */
+  /** Providers of `VERSIONS`, `MODULES`, `KEYS`, `CONFIG_TEXTS` and `PROCESSING_POLICY`. */
   bind: NonNullable<ModuleMetadata['providers']>;
 }
 

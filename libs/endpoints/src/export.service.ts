@@ -23,6 +23,9 @@ import {
   type VersionSource,
 } from './resolve/version.source.ts';
 
+/** Of the module's own files among those that processing opens. */
+const moduleFolder = 'module';
+
 /** Tells what a Triton without Perch needs to serve one version of an endpoint. */
 @Injectable()
 export class ExportService {
@@ -55,10 +58,20 @@ export class ExportService {
     const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
     for (const project of [spec.model.project, ...projectsOf(used)]) mayRead(project);
     const resolved = await this.resolve(spec, version, used);
-    const variant = resolved.body.variants[0]!;
+    const [variant] = resolved.body.variants;
+    if (!variant)
+      throw new AppError(
+        'invalid',
+        `endpoint ${name}, version ${version.number}: it has no model to export, its processing module does all the work`,
+      );
     const folders = planExport(variant, resolved.origins, this.configs);
     const { processing, processingFiles } = resolved.body;
-    const urls = await this.urls([...folders.flatMap(({ files }) => files), ...processingFiles]);
+    const { module } = processing;
+    const opened = [
+      ...processingFiles,
+      ...(module ? module.files.map(({ path, ...file }) => ({ ...file, path: `${moduleFolder}/${path}` })) : []),
+    ];
+    const urls = await this.urls([...folders.flatMap(({ files }) => files), ...opened]);
     const backends = [variant.model, ...variant.needs.map(({ model }) => model)]
       .map(({ engine }) => engine.backend)
       .filter((backend) => backend !== '' && backend !== 'ensemble');
@@ -70,7 +83,10 @@ export class ExportService {
       models: folders.map((folder) => ({ ...folder, files: folder.files.map(urls) })),
       backends: [...new Set(backends)].sort(),
       gpu: variant.requires.gpu,
-      processing: { builtin: processing.builtin, files: processingFiles.map(urls) },
+      processing: {
+        ...(module ? { module: `${module.name}@${module.number}` } : { builtin: processing.builtin! }),
+        files: opened.map(urls),
+      },
     };
   }
 

@@ -9,6 +9,8 @@ export { ExportService } from './export.service.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
 export { RegistrySource } from './registry.source.ts';
 export { environmentFile } from './resolve/named-file.plan.ts';
+export type { ProcessingPolicy } from './resolve/processing.plan.ts';
+export { MODULES, type ModuleSource, PROCESSING_POLICY, ProcessingSource } from './resolve/processing.source.ts';
 export { type ConfigFile, configFileFaults, configFiles } from './resolve/upload-check.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './resolve/version.plan.ts';
 export {

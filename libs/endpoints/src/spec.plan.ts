@@ -18,8 +18,6 @@ type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: strin
 
 const rules: readonly Rule[] = [
   ['traffic.mode', (s) => s.traffic.mode === 'progressive' && s.model.source !== undefined, 'progressive rollouts of what an external Triton holds are not available yet; use newest or weighted'],
-  ['processing.module', (s) => s.processing.module !== undefined, 'processing modules of your own are not available yet; use a builtin'],
-  ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
   ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
   ['limits.rateLimitPerKey', (s) => s.limits.rateLimitPerKey !== undefined, 'rate limits per key are not available yet'],
 ]; // biome-ignore format: a table
@@ -29,7 +27,7 @@ export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
   rules.filter(([, when]) => when(spec)).map(([path, , message]) => ({ path, message }));
 
 /** What a spec may not say although each field by itself is fine. */
-function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): UnavailablePart[] {
+function contradictions({ engine, traffic, model, processing, idempotent }: EndpointSpec): UnavailablePart[] {
   const faults: UnavailablePart[] = [];
   const add = (path: string, message: string) => faults.push({ path, message });
   if (model.source !== undefined && Object.keys(engine).length > 0)
@@ -42,6 +40,8 @@ function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): U
   if (tooLarge !== undefined && engine.maxBatchSize)
     add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
   faults.push(...engineContradictions(engine));
+  if (engine.platform === 'custom' && processing?.builtin !== undefined)
+    add('processing.builtin', 'engine.platform custom has no model: give processing.module, one with a process hook');
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
     add('engine.defaultModelFilename', 'wants a file name without folders');
   const policy = typeof traffic.policy === 'object' ? traffic.policy : undefined;
@@ -102,6 +102,6 @@ export function parseSpec(input: unknown): EndpointSpec {
       details: { errors: missing },
     });
   // Checked here, kept as written: a default that changes with a release must not look like a change of the user's.
-  if (spec.processing.builtin) parseBuiltinOptions(spec.processing.builtin, spec.processing.options);
+  if (spec.processing?.builtin) parseBuiltinOptions(spec.processing.builtin, spec.processing.options);
   return spec;
 }

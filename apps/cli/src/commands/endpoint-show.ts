@@ -43,8 +43,12 @@ function followsText(model: Endpoint['spec']['model']): string {
   return `${name}: the newest ${model.maxVersions ?? 1} ${kind}${tagged}`;
 }
 
-const processingText = ({ builtin, module, options }: Endpoint['spec']['processing']) =>
-  `${builtin ?? module}${options && Object.keys(options).length > 0 ? ` ${JSON.stringify(options)}` : ''}`;
+function processingText(processing: Endpoint['spec']['processing']): string {
+  if (!processing) return 'what the version carries, else passthrough';
+  const { builtin, module, isolation = 'worker', options = {} } = processing;
+  const what = builtin ?? `module ${module}, isolation ${isolation}`;
+  return Object.keys(options).length > 0 ? `${what} ${JSON.stringify(options)}` : what;
+}
 
 const trafficText = ({ mode, weights, newestFirst, policy, sticky }: Endpoint['spec']['traffic']) =>
   [

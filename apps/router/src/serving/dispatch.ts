@@ -21,6 +21,10 @@ const budgetPatienceMs = 31_000;
 const notReady = (endpoint: string) =>
   new AppError('unavailable', `no server of ${endpoint} is ready`, { retryAfterMs: 1_000 });
 
+/** Asked by a module's `ctx.infer`, or over `/v2` where the module takes no tensors of its own. */
+const noModel = (endpoint: string) =>
+  new AppError('invalid', `endpoint ${endpoint} has no model to ask: its processing module does all the work`);
+
 const isStopped = (endpoint: string) =>
   new AppError('unavailable', `endpoint ${endpoint} is stopped`, { retryAfterMs: 30_000 });
 
@@ -83,6 +87,7 @@ export class Dispatch {
    */
   async run<T>(call: Call | ModelTurn, attempt: Attempt<T>): Promise<T | undefined> {
     const { arm } = call;
+    if (arm.target.modelless) throw noModel(call.endpoint);
     let now = performance.now();
     this.budget.countRequest(now);
     for (;;) {

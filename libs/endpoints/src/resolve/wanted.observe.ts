@@ -4,10 +4,12 @@ import { ExternalStore, type Holding } from '@perch/fleet';
 import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from '../deployment.store.ts';
 import type { Refusal, WantedVersion } from '../endpoint.plan.ts';
-import { heldDeployment, selectHeld, splitSource } from '../external-endpoint.plan.ts';
+import { heldDeployment, heldSourceDigest, selectHeld, splitSource } from '../external-endpoint.plan.ts';
 import type { Refused } from '../traffic/quarantine.store.ts';
 import { sourceDigest } from './engine.plan.ts';
 import { GraphFault, LayoutFault } from './layout-fault.ts';
+import { processingOf } from './processing.plan.ts';
+import { ProcessingSource } from './processing.source.ts';
 import { ResolutionSource } from './resolution.source.ts';
 import { type Used, usesDigest } from './uses.plan.ts';
 import { defaultMaxVersions, isComplete, selectVersions, type VersionFacts } from './version.plan.ts';
@@ -42,6 +44,7 @@ export class WantedObserve {
     private readonly resolution: ResolutionSource,
     private readonly transactions: Transactions,
     private readonly external: ExternalStore,
+    private readonly processing: ProcessingSource,
   ) {}
 
   /** `refused`: what rollouts of this endpoint refused; the rule goes on with the next version that is none of it. */
@@ -52,7 +55,8 @@ export class WantedObserve {
   ): Promise<WantedSight> {
     if (spec.model.source) {
       const numbers = await this.heldNumbers(spec, spec.model.source, known);
-      const wanted = numbers.map((number) => heldDeployment(spec, number));
+      const wanted: WantedVersion[] = [];
+      for (const number of numbers) wanted.push(await this.resolveHeld(spec, number, known));
       return { ...nothingWanted, modelExists: numbers.length > 0, wanted };
     }
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
@@ -77,7 +81,9 @@ export class WantedObserve {
     known: readonly DeploymentRow[],
   ): Promise<WantedVersion | undefined> {
     if (spec.model.source !== undefined)
-      return (await this.versionsFor(spec)).some((one) => one.number === number) ? heldDeployment(spec, number) : undefined; // biome-ignore format: one row reads better
+      return (await this.versionsFor(spec)).some((one) => one.number === number)
+        ? this.resolveHeld(spec, number, known)
+        : undefined;
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const version = versions.find((one) => one.number === number && isComplete(one));
     return version && ((await this.resolve(spec, version, known, [])) as WantedVersion);
@@ -127,6 +133,22 @@ export class WantedObserve {
     }
   }
 
+  /** What an external Triton holds has no files; only its processing may have to be found. */
+  private async resolveHeld(
+    spec: EndpointSpec,
+    version: number,
+    known: readonly DeploymentRow[],
+  ): Promise<WantedVersion> {
+    const source = heldSourceDigest(spec, version);
+    const same = known.find((row) => row.source_digest === source);
+    if (same) return asWanted(same);
+    try {
+      return heldDeployment(spec, version, await this.processing.bind(processingOf(spec, {})));
+    } catch (error) {
+      return faulty(error, { source, version, name: spec.model.name });
+    }
+  }
+
   private async resolve(
     spec: EndpointSpec,
     version: ServableVersion,
@@ -153,23 +175,30 @@ export class WantedObserve {
   ): Promise<WantedVersion> {
     const { number } = version;
     const same = known.find((row) => row.source_digest === source);
-    if (same)
-      return {
-        version: number,
-        digest: same.digest,
-        sourceDigest: source,
-        tritonModel: same.triton_model,
-        body: same.body,
-        fault: same.body ? null : same.reason,
-      };
+    if (same) return asWanted(same);
     try {
       const { origins: _origins, ...resolved } = await this.resolution.resolve(spec, version, used);
       return { version: number, sourceDigest: source, fault: null, ...resolved };
     } catch (error) {
-      if (!(error instanceof LayoutFault)) throw error;
-      const digest = digestOf({ source, fault: error.message });
-      const tritonModel = tritonModelName(spec.model.name, number, digest);
-      return { version: number, digest, sourceDigest: source, tritonModel, body: null, fault: error.message };
+      return faulty(error, { source, version: number, name: spec.model.name });
     }
   }
+}
+
+const asWanted = (row: DeploymentRow): WantedVersion => ({
+  version: row.version,
+  digest: row.digest,
+  sourceDigest: row.source_digest,
+  tritonModel: row.triton_model,
+  body: row.body,
+  fault: row.body ? null : row.reason,
+});
+
+/** A deployment that fails with the reason; other errors are thrown again. */
+function faulty(error: unknown, of: { source: string; version: number; name: string }): WantedVersion {
+  if (!(error instanceof LayoutFault)) throw error;
+  const { source, version, name } = of;
+  const digest = digestOf({ source, fault: error.message });
+  const tritonModel = tritonModelName(name, version, digest);
+  return { version, digest, sourceDigest: source, tritonModel, body: null, fault: error.message };
 }

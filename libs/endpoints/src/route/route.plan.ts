@@ -3,6 +3,7 @@ import type { Placement } from '@perch/fleet';
 import { servingPlacements } from '../deployment.decide.ts';
 import { routedModel } from '../external-endpoint.plan.ts';
 import type { DeploymentBody } from '../resolve/engine.plan.ts';
+import { isModelless } from '../resolve/modelless.plan.ts';
 import { type ArmChoice, shareForced } from '../traffic/arms.plan.ts';
 import { signatureOf } from '../traffic/signature.plan.ts';
 import type { TrafficForce } from '../traffic/traffic.plan.ts';
@@ -27,6 +28,18 @@ export interface RoutableDeployment {
 type Choice = RouteTarget & Pick<RoutableDeployment, 'digest' | 'wanted' | 'unusable'>;
 
 function targetOf({ id, version, tritonModel, body, placements, named }: RoutableDeployment): RouteTarget | undefined {
+  if (isModelless(body))
+    return {
+      deployment: id,
+      ...(named ? { named: true as const } : {}),
+      version,
+      tritonModel,
+      servers: [],
+      modelless: true,
+      ...signatureOf(body, []),
+      processing: body.processing,
+      files: body.processingFiles,
+    };
   const servers = servingPlacements(placements).map(({ server }) => server);
   if (servers.length === 0) return undefined;
   const names = new Map(placements.map((placement) => [placement.server, placement.tritonModel]));

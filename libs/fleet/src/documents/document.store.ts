@@ -161,6 +161,18 @@ export class DocumentStore {
     return new Set(rows.map((row) => row.hash));
   }
 
+  /** Endpoints whose deployments these are, as far as the table holds them: also of those that no server holds. */
+  async endpointsOf(tx: Tx, deployments: readonly string[]): Promise<string[]> {
+    if (deployments.length === 0) return [];
+    const rows: { endpoint: string }[] = await tx.query(
+      `select distinct coalesce(t ->> 'endpoint', e.key) as endpoint
+       from document_entries e, jsonb_path_query(e.value, '$.targets[*]') t
+       where e.document_id = $1 and e.section = 'endpoints' and e.digest is not null and t ->> 'deployment' = any($2)`,
+      [routingTableDocument, deployments],
+    );
+    return rows.map(({ endpoint }) => endpoint);
+  }
+
   /** Every document gets a new revision, so that all followers are told of a new head. */
   async republishAll(tx: Tx): Promise<void> {
     await tx.query(
