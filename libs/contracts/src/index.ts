@@ -84,6 +84,13 @@ export {
   garbageReport,
 } from './gc.schema.ts';
 export {
+  type CustomChatTemplate,
+  chatTemplateNames,
+  customChatTemplate,
+  type TextGenerationOptions,
+  textGenerationOptions,
+} from './generation.schema.ts';
+export {
   type GoldenRequest,
   type GoldenTolerance,
   goldenElements,

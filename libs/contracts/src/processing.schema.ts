@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from './error.ts';
+import { textGenerationOptions } from './generation.schema.ts';
 import { parseWith } from './parse.ts';
 
 const fieldName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/, 'a field is 1 to 64 of A-Z a-z 0-9 _ . -');
@@ -62,11 +63,12 @@ export type TextEmbeddingOptions = z.output<typeof textEmbeddingOptions>;
 export const builtinOptions = {
   passthrough: passthroughOptions,
   'text-embedding': textEmbeddingOptions,
+  'text-generation': textGenerationOptions,
 } as const;
 export type BuiltinName = keyof typeof builtinOptions;
 
 const plannedBuiltins = [
-  'text-tokens', 'text-classification', 'text-generation', 'image-classification', 'image-embedding', 'clip',
+  'text-tokens', 'text-classification', 'image-classification', 'image-embedding', 'clip',
 ]; // biome-ignore format: one row reads better
 
 const isBuiltin = (name: string): name is BuiltinName => Object.hasOwn(builtinOptions, name);

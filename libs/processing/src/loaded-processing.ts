@@ -4,8 +4,13 @@ import type { AnyModule, CallContext, FileSource, LoadSetup, ModuleDeclaration, 
 import { moduleFiles } from './module-files.ts';
 import { passthrough } from './passthrough/passthrough.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
+import { textGeneration } from './text-generation/text-generation.ts';
 
-const builtins: Record<BuiltinName, AnyModule> = { passthrough, 'text-embedding': textEmbedding };
+const builtins: Record<BuiltinName, AnyModule> = {
+  passthrough,
+  'text-embedding': textEmbedding,
+  'text-generation': textGeneration,
+};
 
 export interface ModuleSetup {
   files: FileSource;
