@@ -26,6 +26,7 @@ export { type EncodeImageOptions, encodeImage } from './image/encode.ts';
 export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
 export { crop, type Picture, type PictureBox } from './image/picture.ts';
 export { type Resizing, resize } from './image/resample.ts';
+export { invalid } from './invalid.ts';
 export {
   type LoadedProcessing,
   loadModule,
