@@ -18,7 +18,6 @@ describe('what a spec may say', () => {
   it('fills in every default', () => {
     expect(parseSpec(minimal)).toMatchObject({
       kind: 'Endpoint',
-      processing: { builtin: 'passthrough' },
       fleet: { pool: 'default', replicas: 1 },
       traffic: { mode: 'newest' },
       limits: { timeoutMs: 60_000, maxBodyBytes: 67_108_864 },
@@ -45,6 +44,22 @@ describe('what a spec may say', () => {
     [{ mode: 'progressive', policy: { ramp: 'clock', clock: [{ weightPercent: 5, forMs: 1_000 }] } }],
   ])('takes traffic %j', (traffic) => expect(parseSpec({ ...minimal, traffic }).traffic).toMatchObject(traffic));
 
+  it('leaves processing out where nobody says any: then the version does', () =>
+    expect(parseSpec(minimal).processing).toBeUndefined());
+
+  it.each<[object, string]>([
+    [{ processing: { builtin: 'passthrough', module: 'a@1' } }, 'give either builtin or module'],
+    [{ processing: {} }, 'give either builtin or module'],
+    [{ processing: { module: 'A b' } }, 'a module is given as name or name@number'],
+    [{ processing: { module: 'a@0' } }, 'a module is given as name or name@number'],
+    [{ processing: { module: 'a@3', isolation: 'thread' } }, 'isolation'],
+    [{ engine: { platform: 'custom' }, processing: { builtin: 'passthrough' } }, 'give processing.module'],
+    [{ engine: { platform: 'custom', maxBatchSize: 4 }, processing: { module: 'a@1' } }, 'custom has no model'],
+  ])('refuses %j', (part, words) => {
+    const error = refused({ ...minimal, ...part });
+    expect([error.code, error.message]).toEqual(['invalid', expect.stringContaining(words)]);
+  });
+
   it('keeps slo as information', () =>
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 
@@ -54,8 +69,6 @@ describe('what a spec may say', () => {
       { model: { source: 'gpu-box/resnet50' }, traffic: { mode: 'progressive' } },
       'traffic.mode',
     ],
-    ['an own module', { processing: { module: 'm@1' } }, 'processing.module'],
-    ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
     ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
     ['rate limits', { limits: { rateLimitPerKey: 5 } }, 'limits.rateLimitPerKey'],
   ])('%s is understood and not built yet', (_what, part, path) => {
@@ -68,12 +81,11 @@ describe('what a spec may say', () => {
   it('names every part that is not built, not the first alone', () => {
     const error = refused({
       ...minimal,
-      processing: { builtin: 'passthrough', isolation: 'worker' },
-      limits: { concurrency: 3 },
+      limits: { concurrency: 3, rateLimitPerKey: 5 },
     });
     expect((error.details!['errors'] as { path: string }[]).map(({ path }) => path)).toEqual([
-      'processing.isolation',
       'limits.concurrency',
+      'limits.rateLimitPerKey',
     ]);
   });
 

@@ -60,7 +60,10 @@ export class UploadService {
     const digest = manifestDigest(checked.files);
     const { number, fresh } = await this.transactions.run(async (tx) => {
       const model = await this.numbers.lock(tx, project, name);
-      const same = await this.versions.sameBytes(tx, model.id, digest, plainUses(checked.uses));
+      const same = await this.versions.sameBytes(tx, model.id, digest, {
+        uses: plainUses(checked.uses),
+        processing: checked.processing ?? null,
+      });
       if (same === undefined) return { number: await this.begin(tx, actor, model, checked, digest), fresh: true };
       await this.goOn(tx, actor, await this.versions.lock(tx, project, name, same), checked);
       return { number: same, fresh: false };
@@ -98,6 +101,7 @@ export class UploadService {
       metadata: wish.metadata ?? {},
       lineage: wish.lineage ?? {},
       uses: plainUses(wish.uses),
+      processing: wish.processing ?? null,
       author: actor.name,
       uploadExpiresAt: deadline(),
     });
