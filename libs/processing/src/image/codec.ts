@@ -1,11 +1,13 @@
 import { AppError, type DecodeOptions } from '@perch/contracts';
 import type { Picture } from './picture.ts';
 
+/** Options, and what the header said. Plain values: they go to other threads. */
+export type DecodeWish = Required<DecodeOptions> & { cmyk: boolean };
 export type Encoding = { format: 'jpeg'; quality: number } | { format: 'png' };
 
 /** What turns files into levels and back. */
 export interface ImageCodec {
-  decode(bytes: Uint8Array, limits: Required<DecodeOptions>): Promise<Picture>;
+  decode(bytes: Uint8Array, wish: DecodeWish): Promise<Picture>;
   encode(picture: Picture, encoding: Encoding): Promise<Uint8Array>;
 }
 

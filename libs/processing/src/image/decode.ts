@@ -49,7 +49,7 @@ async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, l
   const pixels = header.width * header.height;
   await admit(pixels);
   try {
-    return await (await codec()).decode(bytes, limits);
+    return await (await codec()).decode(bytes, { ...limits, cmyk: header.cmyk ?? false });
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid', `${name} is a ${header.format} that is truncated or damaged: it cannot be decoded`, {

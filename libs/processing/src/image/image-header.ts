@@ -6,6 +6,8 @@ export interface ImageHeader {
   height: number;
   /** Of more than one frame. */
   animated: boolean;
+  /** A JPEG of four channels: CMYK, or YCCK. */
+  cmyk?: boolean;
 }
 
 const others: [RegExp, string][] = [
@@ -32,7 +34,13 @@ function jpegHeader(bytes: Buffer): ImageHeader {
     if (marker === 0xff) at += 1;
     else if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)) at += 2;
     else if (isFrame(marker))
-      return { format: 'jpeg', height: bytes.readUInt16BE(at + 5), width: bytes.readUInt16BE(at + 7), animated: false };
+      return {
+        format: 'jpeg',
+        height: bytes.readUInt16BE(at + 5),
+        width: bytes.readUInt16BE(at + 7),
+        animated: false,
+        cmyk: bytes[at + 9] === 4,
+      };
     else at += 2 + Math.max(2, bytes.readUInt16BE(at + 2));
   }
   return cut('JPEG');

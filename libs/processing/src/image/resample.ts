@@ -87,18 +87,26 @@ function nearest(from: Picture, columns: Int32Array, rows: Int32Array): Picture 
   return { width: columns.length, height: rows.length, channels, data };
 }
 
-/** Pillow: across, then down, each rounded to 8 bits; a side that keeps its length is not touched. */
+/**
+ * Two passes, each rounded to 8 bits; a side that keeps its length is not touched. Across first, but down first where
+ * the height shrinks by more than twice what the width does (`ImagingResampleInner`, since Pillow 12; before, always
+ * across first, which differs by a level or two in such pictures).
+ */
 function separable(from: Picture, filter: Exclude<ImageFilter, 'nearest'>, size: Sides, window: PictureBox): Picture {
   const { left, top, width, height } = window;
-  const vertical = filterWeights(filter, [from.height, size.height], [top, top + height]);
-  const rows: [number, number] =
-    size.height === from.height
-      ? [top, top + height]
-      : [vertical.first[0]!, vertical.first[height - 1]! + vertical.count[height - 1]!];
-  const horizontal = filterWeights(filter, [from.width, size.width], [left, left + width]);
-  const across = from.channels === 3 ? acrossRgb : acrossGray;
-  const narrowed = across(from, size.width === from.width ? identity(left, width) : horizontal, rows);
-  return size.height === from.height ? narrowed : down(narrowed, vertical, rows[0]);
+  const shrinks = from.height - size.height;
+  const downFirst = shrinks > 0 && shrinks > 2 * (from.width - size.width);
+  const columns =
+    size.width === from.width
+      ? identity(left, width)
+      : filterWeights(filter, [from.width, size.width], [left, left + width]);
+  const across = (picture: Picture, rows: [number, number]) =>
+    (picture.channels === 3 ? acrossRgb : acrossGray)(picture, columns, rows);
+  if (size.height === from.height) return across(from, [top, top + height]);
+  const rows = filterWeights(filter, [from.height, size.height], [top, top + height]);
+  if (downFirst) return across(down(from, rows, 0), [0, height]);
+  const used: [number, number] = [rows.first[0]!, rows.first[height - 1]! + rows.count[height - 1]!];
+  return down(across(from, used), rows, used[0]);
 }
 
 const identity = (from: number, count: number): Weights => ({
