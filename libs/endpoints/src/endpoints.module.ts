@@ -11,6 +11,7 @@ import { EndpointSwitchService } from './endpoint-switch.service.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
+import { ModuleUsersService } from './module-users.service.ts';
 import { ProcessingSource } from './resolve/processing.source.ts';
 import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
@@ -40,6 +41,7 @@ const parts = [
   EndpointsStore,
   ExportService,
   FanOutReconcile,
+  ModuleUsersService,
   ProcessingSource,
   QuarantineService,
   QuarantineStore,

@@ -7,6 +7,7 @@ export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.ser
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { ExportService } from './export.service.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
+export { ModuleUsersService } from './module-users.service.ts';
 export { RegistrySource } from './registry.source.ts';
 export { environmentFile } from './resolve/named-file.plan.ts';
 export type { ProcessingPolicy } from './resolve/processing.plan.ts';

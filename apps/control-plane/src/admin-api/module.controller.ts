@@ -13,6 +13,7 @@ import {
   registerModule,
   versionNumber,
 } from '@perch/contracts';
+import { ModuleUsersService } from '@perch/endpoints';
 import { ModuleService } from '@perch/registry';
 import { Allow, Answers, By, Idempotent, inScopes, pageOf, readTextCursor } from './http.ts';
 
@@ -32,7 +33,10 @@ function requireOwn(actor: Actor, name: string): void {
 @Allow('publisher')
 @Controller('api/v1/modules')
 export class ModuleController {
-  constructor(private readonly modules: ModuleService) {}
+  constructor(
+    private readonly modules: ModuleService,
+    private readonly users: ModuleUsersService,
+  ) {}
 
   @Get()
   @Allow('viewer')
@@ -84,6 +88,6 @@ export class ModuleController {
   @Answers(null, 'Delete a processing module; its number is never given again; 409 names who uses it')
   async remove(@By() actor: Actor, @Named() name: string, @Numbered() number: number): Promise<void> {
     requireOwn(actor, name);
-    await this.modules.remove(actor, name, number, async () => []);
+    await this.modules.remove(actor, name, number, (tx, module) => this.users.usersOf(tx, module));
   }
 }
