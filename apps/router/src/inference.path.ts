@@ -4,6 +4,7 @@ import type { ServeOptions } from '@perch/processing';
 import { type CompiledRoute, resolveServe } from '@perch/routing';
 import type { InferenceTransport } from '@perch/triton/inference';
 import type { HttpExchange, HttpReply } from './http1/index.ts';
+import { PipelinePath } from './pipeline.path.ts';
 import { Branches } from './serving/branches.ts';
 import { Call, type CallHost, type LogLevel } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';
@@ -12,6 +13,8 @@ import { type AnswerCall, InnerCalls } from './serving/inner-calls.ts';
 import { type JudgedReply, judgedNothing, judgedTensors } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
 import { ModelTurn } from './serving/model-turn.ts';
+import type { PipelineStore } from './serving/pipeline.store.ts';
+import type { PipelineStats } from './serving/pipeline-stats.ts';
 import type { ShadowCall } from './serving/shadow-call.ts';
 import type { TrialPath } from './serving/trial-path.ts';
 import { namedTensors, tensorsByName } from './tensors.ts';
@@ -25,6 +28,7 @@ export class InferencePath implements CallHost {
   private readonly custom: CustomStats;
   private readonly trials: TrialPath;
   private readonly logger: Logger;
+  private readonly pipelines: PipelinePath;
   private inner: InnerCalls | undefined;
 
   constructor(parts: InferenceParts) {
@@ -34,6 +38,7 @@ export class InferencePath implements CallHost {
     this.custom = parts.custom;
     this.trials = parts.trials;
     this.logger = parts.logger;
+    this.pipelines = new PipelinePath(parts, this, () => this.inner!);
   }
 
   /** How calls that modules make are answered. */
@@ -85,6 +90,7 @@ export class InferencePath implements CallHost {
 
   /** Chooses the arm, preprocesses, infers on a server that takes it, postprocesses. */
   answer(call: Call): Promise<HttpReply> {
+    if (call.route.route.pipeline !== undefined) return this.pipelines.answer(call);
     const choosing = this.dispatch.chooseArm(call);
     return choosing ? choosing.then(() => this.answerOnArm(call)) : this.answerOnArm(call);
   }
@@ -169,6 +175,8 @@ interface InferenceParts {
   custom: CustomStats;
   trials: TrialPath;
   logger: Logger;
+  pipelines: PipelineStore;
+  nodeStats: PipelineStats;
 }
 
 /** Told to a module whose call of the model found no server; the request then goes elsewhere. */

@@ -3,6 +3,7 @@ import type { CustomStats } from '../serving/custom-stats.ts';
 import type { DeploymentStore } from '../serving/deployment.store.ts';
 import type { Dispatch } from '../serving/dispatch.ts';
 import type { EvidenceBook } from '../serving/evidence-book.ts';
+import type { NodeCounts, PipelineStats } from '../serving/pipeline-stats.ts';
 import { type ArmStats, stages } from '../serving/request-stats.ts';
 import type { RouterStats } from '../serving/router-stats.ts';
 import type { ServingTables } from '../serving/serving-tables.ts';
@@ -19,6 +20,7 @@ export interface Observed {
   custom: CustomStats;
   shadow: Shadow;
   trialStats: TrialStats;
+  nodeStats: PipelineStats;
 }
 
 type Samples = MetricFamily['samples'];
@@ -79,6 +81,9 @@ const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'coun
 
 const trialSamples = (counts: ReadonlyMap<string, number>, series: string): Samples =>
   [...counts].map(([labels, count]) => [`${series}{${labels}}`, count]);
+
+const nodeSamples = ({ nodes }: PipelineStats, series: string, value: (counts: NodeCounts) => number): Samples =>
+  [...nodes.values()].map((one) => [`${series}{${labelText({ pipeline: one.pipeline, node: one.node })}}`, value(one)]);
 
 interface Figure {
   name: string;
@@ -215,6 +220,30 @@ const figures: Figure[] = [
     help: 'Sum of the values given in those calls.',
     type: 'counter',
     read: ({ custom }) => customSamples(custom, 'perch_processing_value_total', 'sum'),
+  },
+  {
+    name: 'perch_pipeline_nodes_total',
+    help: 'Nodes of pipelines that ended, by outcome: ok, skipped, fallback or an error code.',
+    type: 'counter',
+    read: ({ nodeStats }) =>
+      [...nodeStats.nodes.values()].flatMap(({ pipeline, node, outcomes }) =>
+        [...outcomes].map(([outcome, count]): [string, number] => [
+          `perch_pipeline_nodes_total{${labelText({ pipeline, node, outcome })}}`,
+          count,
+        ]),
+      ),
+  },
+  {
+    name: 'perch_pipeline_node_runs_total',
+    help: 'Runs of those nodes: one, or one for each item of a map.',
+    type: 'counter',
+    read: ({ nodeStats }) => nodeSamples(nodeStats, 'perch_pipeline_node_runs_total', ({ runs }) => runs),
+  },
+  {
+    name: 'perch_pipeline_node_seconds_total',
+    help: 'Time from the beginning to the end of those nodes.',
+    type: 'counter',
+    read: ({ nodeStats }) => nodeSamples(nodeStats, 'perch_pipeline_node_seconds_total', ({ sumMs }) => sumMs / 1_000),
   },
 ];
 

@@ -25,6 +25,10 @@ const notReady = (endpoint: string) =>
 const noModel = (endpoint: string) =>
   new AppError('invalid', `endpoint ${endpoint} has no model to ask: its processing module does all the work`);
 
+/** Said where tensors are asked for: over `/v2`. */
+const isPipeline = (endpoint: string) =>
+  new AppError('invalid', `${endpoint} is a pipeline: it takes and answers JSON, at /serve/${endpoint} alone`);
+
 const isStopped = (endpoint: string) =>
   new AppError('unavailable', `endpoint ${endpoint} is stopped`, { retryAfterMs: 30_000 });
 
@@ -69,6 +73,7 @@ export class Dispatch {
   private hasArm(call: Call): boolean {
     const table = this.table();
     call.route = table.endpoints.get(call.endpoint) ?? call.route;
+    if (call.route.route.pipeline !== undefined) throw isPipeline(call.endpoint);
     const target = assign(call, this.lease);
     const arm = target && table.deployments.get(target.deployment);
     if (arm) {

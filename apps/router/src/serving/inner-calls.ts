@@ -14,6 +14,9 @@ const deepest = 8;
 /** How a call is answered once it is opened; counts it as any other. */
 export type AnswerCall = (call: Call) => Promise<HttpReply>;
 
+/** Who calls: a request, or one run of a node within it. */
+export type Caller = Pick<Call, 'exchange' | 'requestId' | 'depth' | 'deadlineAt' | 'signal'>;
+
 interface InnerParts {
   dispatch: Dispatch;
   keys: KeyRing;
@@ -35,10 +38,11 @@ export class InnerCalls {
    * key must be allowed to. Answers the reply's JSON value. Throws what a client would be told.
    */
   async serve(
-    outer: Call,
+    outer: Caller,
     endpoint: string,
     body: unknown,
-    { version, contentType, timeoutMs, trusted = false }: ServeOptions & { trusted?: boolean } = {},
+    { version, contentType, timeoutMs }: ServeOptions = {},
+    trusted = false,
   ): Promise<unknown> {
     const { dispatch, keys, custom, host, answer } = this.parts;
     if (outer.depth >= deepest)

@@ -1,6 +1,6 @@
 import type { HttpExchange, HttpReply, RequestHead } from '../http1/index.ts';
 import type { Branch } from './branches.ts';
-import type { Call } from './call.ts';
+import type { Caller } from './inner-calls.ts';
 
 /** The request of a call that another call makes, in this process: it ends with the outer one. */
 export class InnerExchange implements HttpExchange {
@@ -9,11 +9,11 @@ export class InnerExchange implements HttpExchange {
   recyclable = false;
   readonly startedAt = performance.now();
   context: unknown;
-  private readonly outer: Call;
+  private readonly outer: Caller;
   private readonly branch: Branch;
 
   constructor(
-    outer: Call,
+    outer: Caller,
     branch: Branch,
     path: string,
     { contentType, bytes }: { contentType: string; bytes: Buffer },

@@ -5,6 +5,7 @@ import type { EffectiveTable } from '../table/effective-table.decide.ts';
 import { Slice } from '../table/slice.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import type { Deployment } from './deployment.ts';
+import { moduleTargets } from './pipeline.store.ts';
 import type { ProcessingStore } from './processing.store.ts';
 
 /** What requests read: one reference, swapped whole. */
@@ -107,7 +108,8 @@ export class ServingTables {
   private async prepare(table: RoutingTable, slice: Slice): Promise<Record<string, string>> {
     const problems: Record<string, string> = {};
     for (const name in table.endpoints) {
-      for (const target of table.endpoints[name]!.targets) {
+      const route = table.endpoints[name]!;
+      for (const target of route.pipeline ? moduleTargets(name, route).values() : route.targets) {
         if (this.processing.find(target)) continue;
         try {
           await this.processing.prepare(target);
@@ -128,6 +130,7 @@ export class ServingTables {
     keep: Set<string>,
   ): CompiledRoute {
     const route = table.endpoints[name]!;
+    if (route.pipeline) return this.compilePipeline(name, table, deployments);
     const isUsable = (target: RouteTarget) => this.processing.find(target) !== undefined;
     const before = this.current?.endpoints.get(name);
     const unchanged = before?.route === route && before.targets.length === route.targets.length;
@@ -144,6 +147,19 @@ export class ServingTables {
     }
     for (const target of compiled.targets)
       if ((target.endpoint ?? name) === name) this.ensure(name, target, table, deployments, armOf(compiled, target));
+    return compiled;
+  }
+
+  /** One with a module that this process cannot run stays as it was before. */
+  private compilePipeline(name: string, table: RoutingTable, deployments: Map<string, Deployment>): CompiledRoute {
+    const route = table.endpoints[name]!;
+    const before = this.current?.endpoints.get(name);
+    const usable = (of: CompiledRoute['route']) =>
+      [...moduleTargets(name, of).values()].every((target) => this.processing.find(target) !== undefined);
+    const keeps = before?.route === route || (before?.route.pipeline && !usable(route) && usable(before.route));
+    const compiled = before && keeps ? before : compileRoute(name, route);
+    for (const [node, target] of moduleTargets(name, compiled.route))
+      this.ensure(name, target, table, deployments, node);
     return compiled;
   }
 

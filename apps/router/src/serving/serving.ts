@@ -12,6 +12,8 @@ import { Dispatch } from './dispatch.ts';
 import { EvidenceBook } from './evidence-book.ts';
 import { EvidenceLease } from './evidence-lease.ts';
 import { KeyRing } from './key-ring.ts';
+import { PipelineStore } from './pipeline.store.ts';
+import { PipelineStats } from './pipeline-stats.ts';
 import { type FileReader, ProcessingStore } from './processing.store.ts';
 import { RouterStats } from './router-stats.ts';
 import { ServingTables } from './serving-tables.ts';
@@ -36,6 +38,8 @@ export class Serving {
   private readonly shadow: Shadow;
   private readonly trials: TrialPath;
   private readonly trialStats = new TrialStats();
+  private readonly pipelines = new PipelineStore(this.deployments);
+  private readonly nodeStats = new PipelineStats();
 
   private readonly logger: Logger;
 
@@ -46,6 +50,7 @@ export class Serving {
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
     this.tables.onSwap(() => this.evidence.keepOnly(this.tables.current!.endpoints.values(), performance.now()));
+    this.tables.onSwap(() => this.nodeStats.keepOnly(this.tables.current!.endpoints));
     this.dispatch = new Dispatch(this.tables, this.lease);
     this.shadow = new Shadow(this.dispatch, this.evidence, this.trialStats);
     this.trials = new TrialPath(this.dispatch, this.evidence, this.shadow, this.trialStats, this.stats);
@@ -53,15 +58,15 @@ export class Serving {
 
   application(others: OtherPaths): RouterApplication {
     const keys = new KeyRing();
-    const { dispatch, transport, custom, trials } = this;
-    const serve = new InferencePath({ dispatch, transport, keys, custom, trials, logger: this.logger });
+    const { dispatch, transport, custom, trials, logger, pipelines, nodeStats } = this;
+    const serve = new InferencePath({ dispatch, transport, keys, custom, trials, logger, pipelines, nodeStats });
     const oip = new OipPath(serve, dispatch, transport, keys, trials);
     return new RouterApplication(serve, oip, others, this.stats, trials);
   }
 
   snapshot(): MetricFamily[] {
-    const { tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats } = this;
-    return observeRouter({ tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats });
+    const { tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats, nodeStats } = this;
+    return observeRouter({ tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats, nodeStats });
   }
 
   async close(): Promise<void> {

@@ -30,6 +30,8 @@ export interface PipelineHost {
   run(turn: NodeTurn): Promise<unknown>;
   /** A monotonic clock, in milliseconds. */
   now(): number;
+  /** How long it waits beyond a run's time for the run to say by itself that it was late. */
+  graceMs?(node: string): number;
   /** Called as each node ends. */
   ended?(trace: NodeTrace): void;
 }
@@ -196,7 +198,7 @@ class PipelineRun {
       };
       const giveUp = () => fail(givenUp());
       const late = () => fail(new AppError('timeout', `gave no answer within ${timeoutMs} ms`));
-      const timer = setTimeout(late, timeoutMs);
+      const timer = setTimeout(late, timeoutMs + (this.host.graceMs?.(node.name) ?? 0));
       this.open.add(giveUp);
       const over = () => {
         clearTimeout(timer);
