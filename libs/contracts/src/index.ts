@@ -61,6 +61,7 @@ export {
   sourceModelName,
 } from './external.schema.ts';
 export { isSignedBy, peekFeedbackToken, readFeedbackKey, signFeedbackToken } from './feedback-token.ts';
+export { type FixtureTolerance, type ModuleFixture, moduleFixture } from './fixture.schema.ts';
 export {
   type DrainServer,
   drainServer,

@@ -27,6 +27,7 @@ export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
 export { crop, type Picture, type PictureBox } from './image/picture.ts';
 export { type Resizing, resize } from './image/resample.ts';
 export { invalid } from './invalid.ts';
+export { importBundle } from './isolation/bundle.ts';
 export { type IsolationSettings, ModuleHost, type ModuleToLoad, usualIsolation } from './isolation/isolation.ts';
 export type { PoolStats } from './isolation/pool-stats.ts';
 export {

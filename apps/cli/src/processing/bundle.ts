@@ -1,0 +1,100 @@
+import { builtinModules } from 'node:module';
+import { AppError } from '@perch/contracts';
+import type { BuildFailure, Message, Plugin } from 'esbuild';
+import { type CodeFault, faultsError } from './fault.ts';
+import { judgeImport } from './import-rule.plan.ts';
+import { type ModuleFolder, pathIn } from './module-folder.source.ts';
+
+export const mostBundleBytes = 32 * 1024 ** 2;
+const builtins = new Set(builtinModules);
+
+export interface Bundle {
+  bytes: Buffer;
+  /** Files that went into it, relative to the module's folder. */
+  sources: string[];
+}
+
+/**
+ * One file of ESM for Node 20 in which nothing but the SDK and harmless parts of Node are left to be imported. The same
+ * sources give the same bytes wherever they lie. Throws `invalid` with file, line and code of each fault.
+ */
+export async function bundleModule({ root, entry, packages }: ModuleFolder): Promise<Bundle> {
+  const { build } = await import('esbuild');
+  const result = await build({
+    entryPoints: [entry],
+    absWorkingDir: root,
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.20',
+    charset: 'utf8',
+    legalComments: 'none',
+    logLevel: 'silent',
+    mainFields: ['module', 'main'],
+    tsconfigRaw: { compilerOptions: { target: 'es2023', useDefineForClassFields: true } },
+    plugins: [importRule(packages)],
+  }).catch((error: BuildFailure) => {
+    if (!Array.isArray(error.errors)) throw error;
+    throw faultsError(
+      'the module cannot be bundled',
+      error.errors.map((found) => faultOf(found)),
+    );
+  });
+  const bytes = Buffer.from(result.outputFiles[0]!.contents);
+  if (bytes.length > mostBundleBytes)
+    throw new AppError(
+      'too_large',
+      `the bundle has ${bytes.length} bytes, at most ${mostBundleBytes}; put data into files/`,
+    );
+  const sources = Object.keys(result.metafile.inputs);
+  await refuseComputedImports(bytes.toString('utf8'));
+  return { bytes, sources: sources.map((path) => pathIn(root, `${root}/${path}`)).sort() };
+}
+
+const importRule = (listed: ReadonlySet<string>): Plugin => ({
+  name: 'import-rule',
+  setup(build) {
+    build.onResolve({ filter: /.*/ }, ({ path, importer, kind }) => {
+      if (kind === 'entry-point') return undefined;
+      const by = /(^|\/)node_modules\//.test(importer) ? 'package' : 'module';
+      const verdict = judgeImport({ specifier: path, by }, listed, builtins);
+      if ('refused' in verdict) return { errors: [{ text: verdict.refused }] };
+      return 'left' in verdict ? { path: verdict.left, external: true } : undefined;
+    });
+    build.onLoad({ filter: /\.node$/ }, ({ path }) => ({
+      errors: [{ text: `${path} is native code, which cannot be bundled` }],
+    }));
+  },
+});
+
+const faultOf = ({ text, location }: Message): CodeFault => ({
+  file: location?.file ?? 'module',
+  line: location?.line ?? 1,
+  column: (location?.column ?? 0) + 1,
+  message: text,
+  code: location?.lineText ?? '',
+});
+
+/** `import(name)` would reach past the rule: only what was bundled may be imported. */
+async function refuseComputedImports(bundle: string): Promise<void> {
+  if (!/\bimport\s*\(|\brequire\b/.test(bundle)) return;
+  const { default: ts } = await import('typescript');
+  const file = ts.createSourceFile('module.mjs', bundle, ts.ScriptTarget.ES2023, false, ts.ScriptKind.JS);
+  const faults: CodeFault[] = [];
+  const visit = (node: import('typescript').Node): void => {
+    if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      const [argument] = node.arguments;
+      if (!argument || !ts.isStringLiteral(argument)) {
+        const { line, character } = file.getLineAndCharacterOfPosition(node.getStart(file));
+        const code = bundle.split('\n')[line] ?? '';
+        const message = 'import() wants a name in quotes, so that it can be bundled';
+        faults.push({ file: 'the bundle', line: line + 1, column: character + 1, message, code });
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  if (faults.length > 0) throw faultsError('the module cannot be bundled', faults);
+}
