@@ -87,7 +87,8 @@ function drawWeighted(weights: Float64Array, point: number): number {
 
 function drawFromNucleus(weights: Float64Array, total: number, topP: number, chance: number): number {
   // All that weigh less than this hold less than 1 - topP together: they are not in the nucleus, and need not be sorted.
-  const least = ((1 - topP) * total) / Math.max(1, weights.length - 1);
+  // The most likely token weighs 1 and always is.
+  const least = Math.min(1, ((1 - topP) * total) / Math.max(1, weights.length - 1));
   const places: number[] = [];
   for (let i = 0; i < weights.length; i++) if (weights[i]! >= least && weights[i]! > 0) places.push(i);
   places.sort((a, b) => weights[b]! - weights[a]! || a - b);
