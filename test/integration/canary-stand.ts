@@ -169,11 +169,16 @@ export class CanaryStand {
     };
     trial.answers(act);
     this.stable.actFor.set(`${name}-s`, right);
-    this.endpoints[name] = route(targets, { arms, rollout: spec, ...more });
+    await this.add(name, route(targets, { arms, rollout: spec, ...more }));
+    return trial;
+  }
+
+  /** Served from now on, beside what is. */
+  async add(name: string, route: Route): Promise<void> {
+    this.endpoints[name] = route;
     const servers = { a: this.stable.at, b: this.candidate.at };
     const revision = this.router.control.publish({ servers, endpoints: this.endpoints });
     await this.router.untilReport((report) => report.revision >= revision);
-    return trial;
   }
 }
 
