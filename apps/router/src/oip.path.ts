@@ -96,6 +96,7 @@ export class OipPath {
 
   private answerOnArm(call: OipCall): HttpReply | Promise<HttpReply> {
     if (call.action === '') return this.metadata(call);
+    if (call.action === '/ready' && call.arm.target.modelless) return { ...empty(200), headerLines: call.replyLines };
     if (call.action === '/infer') call.declared = this.askModule(call);
     // what asks for readiness and statistics is no request of a rollout
     const onTrial = call.side !== undefined && call.action === '/infer';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, serverLabels, tag, versionNumber } from './names.schema.ts';
-import { processingSpec } from './processing-spec.schema.ts';
+import { isolation, processingSpec } from './processing-spec.schema.ts';
 import { policyReference } from './rollout-policy.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
@@ -124,6 +124,12 @@ export const deployment = z
     state: deploymentState,
     reason: z.string().nullable(),
     since: z.string(),
+    /** What it runs: a built-in, or a module by number with where it runs. Absent: it could not be deployed. */
+    processing: z
+      .object({ builtin: z.string().optional(), module: z.string().optional(), isolation: isolation.optional() })
+      .optional(),
+    /** There is no model: its module does all the work, and `servers` is empty. */
+    modelless: z.literal(true).optional(),
     /** `state`: what the server says of the model, else its presence; the rest is told of one endpoint alone, not in lists. */
     servers: z.array(
       z.object({

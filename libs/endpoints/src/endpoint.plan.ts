@@ -207,7 +207,7 @@ const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
 function show(
   { spec, generation, wanted, refusals = [], modelExists }: EndpointWorld,
   routable: readonly RoutableDeployment[],
-  deployments: readonly (DeploymentSight & { id: string })[],
+  deployments: readonly (DeploymentSight & { id: string; body: DeploymentBody | null })[],
   traffic: TrafficPlan | null,
   short: ReadonlyMap<string, string>,
 ): Pick<EndpointPlan, 'route' | 'status'> {
@@ -224,11 +224,16 @@ function show(
     serving: [...new Set(serving.map(({ version }) => version))],
     wanted: traffic ? (traffic.wish.newest ? [traffic.wish.newest.version] : []) : wanted.map(({ version }) => version),
     refusals,
-    deployments: deployments.map((one) => ({ ...one, share: shares.get(one.id) ?? 0 })),
+    deployments: deployments.map((one) => ({ ...one, ...moduleOf(one), share: shares.get(one.id) ?? 0 })),
     short: shortId === undefined ? undefined : short.get(shortId),
     modelExists,
   };
   return { route, status: decideStatus(facts, traffic ? trafficVerdict(facts, traffic) : undefined) };
+}
+
+function moduleOf({ body }: { body: DeploymentBody | null }): Pick<DeploymentSight, 'module'> {
+  const module = body?.processing.module;
+  return module ? { module: `${module.name}@${module.number}` } : {};
 }
 
 const removedStatus = (generation: number): EndpointStatus => ({

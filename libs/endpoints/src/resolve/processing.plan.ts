@@ -51,6 +51,10 @@ export function bindModule(processing: ProcessingSpec, record: ProcessingModuleR
   };
 }
 
+/** For people: `module ner/rules@3, isolation worker`, or the name of the built-in. */
+export const processingWords = ({ builtin, module, isolation = 'worker' }: BoundProcessing): string =>
+  module ? `module ${module.name}@${module.number}, isolation ${isolation}` : `built-in ${builtin}`;
+
 const shown = 8;
 
 /** Why a reference leads nowhere. `numbers`: those of its name, newest first. */

@@ -23,6 +23,10 @@ export interface WhyDeployment {
   since: string;
   /** Its files can be laid out. */
   deployable: boolean;
+  /** Of a module alone: see `processingWords`. */
+  module?: string;
+  /** It has no model, so no server is asked for it. */
+  modelless?: true;
 }
 
 /** All that one answer looks at. Times are ISO texts. */
