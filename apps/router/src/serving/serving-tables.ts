@@ -1,4 +1,4 @@
-import { type RouteTarget, type RoutingTable, shownMessage } from '@perch/contracts';
+import type { RouteTarget, RoutingTable } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import { type CompiledRoute, type CompiledTable, compileRoute, indexKeys } from '@perch/routing';
 import type { EffectiveTable } from '../table/effective-table.decide.ts';
@@ -6,6 +6,7 @@ import { Slice } from '../table/slice.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import type { Deployment } from './deployment.ts';
 import { moduleTargets } from './pipeline.store.ts';
+import { Preparation } from './preparation.ts';
 import type { ProcessingStore } from './processing.store.ts';
 
 /** What requests read: one reference, swapped whole. */
@@ -42,10 +43,13 @@ export class ServingTables {
   private keep: ReadonlySet<string> = new Set();
   private problems: Record<string, string> = {};
   private last: Promise<void> = Promise.resolve();
+  private newest: EffectiveTable | undefined;
+  private readonly preparation: Preparation;
   private readonly listeners: (() => void)[] = [];
 
   constructor(processing: ProcessingStore, deployments: DeploymentStore, logger: Logger) {
     this.processing = processing;
+    this.preparation = new Preparation(processing, logger);
     this.deployments = deployments;
     this.logger = logger;
   }
@@ -56,6 +60,7 @@ export class ServingTables {
 
   /** Resolves when the table is served. Tables are taken one after the other, in the order of the calls. */
   apply(effective: EffectiveTable): Promise<void> {
+    this.newest = effective;
     this.last = this.last
       .then(() => this.swap(effective))
       .catch((error) => {
@@ -76,10 +81,13 @@ export class ServingTables {
     };
   }
 
-  private async swap({ table, held, heldDeployments }: EffectiveTable): Promise<void> {
+  private async swap(effective: EffectiveTable): Promise<void> {
+    const { table, held, heldDeployments } = effective;
     const startedAt = performance.now();
     const slice = new Slice();
-    const problems = await this.prepare(table, slice);
+    const { problems, late } = await this.preparation.run(table, slice, !this.current);
+    // the same again, with what was not ready
+    void late?.then(() => (this.newest === effective ? this.apply(effective) : undefined));
     const endpoints = new Map<string, CompiledRoute>();
     const deployments = new Map<string, Deployment>();
     const keep = new Set(heldDeployments);
@@ -101,26 +109,7 @@ export class ServingTables {
     for (const listener of this.listeners) listener();
     this.logger.debug('table swapped', { lineage, revision, tookMs: Math.round(performance.now() - startedAt) });
     this.deployments.forgetUnused(deployments);
-    await this.processing.keepOnly([...deployments.values()].map((one) => one.target));
-  }
-
-  /** Loads processing for every new target; the reason for each that cannot be served. */
-  private async prepare(table: RoutingTable, slice: Slice): Promise<Record<string, string>> {
-    const problems: Record<string, string> = {};
-    for (const name in table.endpoints) {
-      const route = table.endpoints[name]!;
-      for (const target of route.pipeline ? moduleTargets(name, route).values() : route.targets) {
-        if (this.processing.find(target)) continue;
-        try {
-          await this.processing.prepare(target);
-        } catch (error) {
-          problems[target.deployment] = shownMessage(error);
-          this.logger.warn('processing not loaded', { endpoint: name, deployment: target.deployment, error });
-        }
-      }
-      if (slice.isOver()) await slice.next();
-    }
-    return problems;
+    this.processing.keepOnly([...deployments.values()].map((one) => one.target));
   }
 
   private compile(

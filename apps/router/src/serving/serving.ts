@@ -46,7 +46,7 @@ export class Serving {
   constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger) {
     this.logger = logger;
     this.transport = transport === 'grpc' ? new GrpcTransport() : new HttpTransport();
-    this.processing = new ProcessingStore(files);
+    this.processing = new ProcessingStore(files, this.deployments, logger);
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
     this.tables.onSwap(() => this.evidence.keepOnly(this.tables.current!.endpoints.values(), performance.now()));
@@ -71,6 +71,6 @@ export class Serving {
 
   async close(): Promise<void> {
     await this.transport.close();
-    await this.processing.keepOnly([]);
+    await this.processing.close();
   }
 }
