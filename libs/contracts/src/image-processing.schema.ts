@@ -83,6 +83,8 @@ const imagePreparation = {
 const imageInput = {
   ...imageLimits,
   ...imagePreparation,
+  /** Default: as the file says, else flatten. */
+  alpha: z.enum(['flatten', 'drop']).optional(),
   /** File of the version in Hugging Face's words; read where the version has it. */
   config: fileName.default('preprocessor_config.json'),
   /** Field of the request; left out: `image`, `images`, `inputs` or `input`. */
@@ -158,7 +160,7 @@ export const clipOptions = z
       )
       .min(1)
       .max(256)
-      .default(['a photo of {}']),
+      .default(['a photo of a {}.']),
     /** Asked for where the request names none. */
     labels: z.array(z.string().min(1).max(512)).min(1).max(1000).optional(),
     /** What similarities are multiplied with ahead of softmax. CLIP's own 1 / 0.01. */
@@ -170,6 +172,8 @@ export const clipOptions = z
     textField: fieldName.optional(),
     /** Left out: `text_embeds`, `text_features`, … */
     textOutput: tensorName.optional(),
+    /** Prompts of one call of `textEndpoint`. */
+    textsAtOnce: z.number().int().min(1).max(1024).default(8),
     encoding: z.enum(['float', 'base64']).default('float'),
   })
   .refine(({ imageStd }) => positive(imageStd), stdRule)
@@ -179,3 +183,41 @@ export type ClipOptions = z.output<typeof clipOptions>;
 
 /** Options that all built-ins of pictures share. */
 export type ImageInputOptions = Omit<ImageEmbeddingOptions, 'pooling' | 'normalize' | 'encoding' | 'outputField'>;
+
+/** Base64, a `data:` URL, `{"b64": "…"}`, or a file of a multipart request (a Buffer). */
+const pictureBytes = z.custom<string | Uint8Array | { b64: string }>(
+  (value) =>
+    typeof value === 'string' ||
+    value instanceof Uint8Array ||
+    (typeof value === 'object' && value !== null && 'b64' in value),
+  'wants base64, a data: URL or a file',
+);
+const pictureList = z.union([pictureBytes, z.array(pictureBytes).min(1)]);
+
+/** One picture or a list, in one of four fields; or a body that is a picture. */
+export const imageRequest = z.union([
+  z.instanceof(Uint8Array),
+  z.looseObject({ image: pictureList }),
+  z.looseObject({ images: pictureList }),
+  z.looseObject({ inputs: pictureList }),
+  z.looseObject({ input: pictureList }),
+]);
+
+const labelScore = z.object({ label: z.string(), score: z.number() });
+/** The likeliest label, and `scores` from the likeliest on. */
+const ranking = labelScore.extend({ scores: z.array(labelScore).min(1) });
+/** `results` for a list of pictures. */
+export const imageRankingReply = z.union([ranking, z.looseObject({ results: z.array(ranking) })]);
+
+const textList = z.union([z.string(), z.array(z.string()).min(1)]);
+/** `labels` go into templates, `text` are captions as they stand; without pictures, texts whose vectors are wanted. */
+export const zeroShotImageRequest = z.union([
+  z.instanceof(Uint8Array),
+  z.looseObject({
+    image: pictureList.optional(),
+    images: pictureList.optional(),
+    labels: textList.optional(),
+    text: textList.optional(),
+    templates: textList.optional(),
+  }),
+]);

@@ -114,7 +114,8 @@ export {
 export {
   type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
   type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
-  imageEmbeddingOptions, imageFilters, type PreparationOptions, preparationOptions,
+  imageEmbeddingOptions, imageFilters, imageRankingReply, imageRequest, type PreparationOptions, preparationOptions,
+  zeroShotImageRequest,
 } from './image-processing.schema.ts'; // biome-ignore format: one list
 export {
   checkManifest,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AppError } from './error.ts';
 import { textGenerationOptions } from './generation.schema.ts';
+import { clipOptions, imageClassificationOptions, imageEmbeddingOptions } from './image-processing.schema.ts';
 import { parseWith } from './parse.ts';
 
 const fieldName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/, 'a field is 1 to 64 of A-Z a-z 0-9 _ . -');
@@ -64,12 +65,13 @@ export const builtinOptions = {
   passthrough: passthroughOptions,
   'text-embedding': textEmbeddingOptions,
   'text-generation': textGenerationOptions,
+  'image-classification': imageClassificationOptions,
+  'image-embedding': imageEmbeddingOptions,
+  clip: clipOptions,
 } as const;
 export type BuiltinName = keyof typeof builtinOptions;
 
-const plannedBuiltins = [
-  'text-tokens', 'text-classification', 'image-classification', 'image-embedding', 'clip',
-]; // biome-ignore format: one row reads better
+const plannedBuiltins = ['text-tokens', 'text-classification'];
 
 const isBuiltin = (name: string): name is BuiltinName => Object.hasOwn(builtinOptions, name);
 

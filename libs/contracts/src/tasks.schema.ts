@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { imageRankingReply, imageRequest, zeroShotImageRequest } from './image-processing.schema.ts';
 
 /** What requests and replies of a task look like: the same for built-ins, registered modules and the OpenAI paths. */
 export interface TaskTypes {
@@ -87,4 +88,10 @@ export type TextGenerationEvent = z.infer<typeof textGenerationEvent>;
 export const tasks: Readonly<Record<string, TaskTypes>> = {
   'text-embedding': { request: textEmbeddingRequest, reply: textEmbeddingReply },
   'text-generation': { request: textGenerationRequest, reply: textGenerationReply, event: textGenerationEvent },
+  'image-classification': { request: imageRequest, reply: imageRankingReply },
+  'image-embedding': { request: imageRequest, reply: textEmbeddingReply },
+  'zero-shot-image-classification': {
+    request: zeroShotImageRequest,
+    reply: z.union([imageRankingReply, textEmbeddingReply]),
+  },
 };

@@ -21,7 +21,7 @@ describe('loading a built-in', () => {
       'processing.builtin: there is no built-in "pass"; there are passthrough, text-embedding',
     ],
     ['a name of the prototype', 'constructor', {}, 'invalid', 'there is no built-in "constructor"'],
-    ['a planned built-in', 'clip', {}, 'not_available_yet', 'processing.builtin: clip is not available yet'],
+    ['a planned built-in', 'text-tokens', {}, 'not_available_yet', 'processing.builtin: text-tokens is not available yet'],
     [
       'an unknown option',
       'passthrough',

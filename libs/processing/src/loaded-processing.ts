@@ -1,6 +1,9 @@
 import { AppError, type BuiltinName, parseBuiltinOptions, type Signature, type Tensors } from '@perch/contracts';
 import { readBody } from './body.ts';
 import type { AnyModule, CallContext, FileSource, LoadSetup, ModuleDeclaration, Preprocessed } from './contract.ts';
+import { clip } from './image/clip.ts';
+import { imageClassification } from './image/image-classification.ts';
+import { imageEmbedding } from './image/image-embedding.ts';
 import { moduleFiles } from './module-files.ts';
 import { passthrough } from './passthrough/passthrough.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
@@ -10,6 +13,9 @@ const builtins: Record<BuiltinName, AnyModule> = {
   passthrough,
   'text-embedding': textEmbedding,
   'text-generation': textGeneration,
+  'image-classification': imageClassification,
+  'image-embedding': imageEmbedding,
+  clip,
 };
 
 export interface ModuleSetup {
