@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { endpointMetrics } from './endpoint-metrics.schema.ts';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, serverLabels, tag, versionNumber } from './names.schema.ts';
@@ -102,6 +103,8 @@ export const endpointSpec = z
     slo: z
       .strictObject({ latencyMs: z.number().positive().optional(), errorRate: z.number().min(0).max(1).optional() })
       .optional(),
+    /** Values of its requests that are counted. */
+    metrics: endpointMetrics.optional(),
     idempotent: z.boolean().default(true),
     /** Nothing of it is served until it is started again; the spec and its history stay. */
     stopped: z.boolean().default(false),

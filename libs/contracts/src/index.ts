@@ -23,6 +23,9 @@ export {
   switchEndpoint,
 } from './endpoint-log.schema.ts';
 export {
+  type EndpointMetric, type EndpointMetrics, endpointMetric, endpointMetrics, metricName,
+} from './endpoint-metrics.schema.ts'; // biome-ignore format: one list
+export {
   computeCapability,
   type EngineSpec,
   type EngineTensor,
@@ -61,7 +64,13 @@ export {
   sourceModelName,
 } from './external.schema.ts';
 export { isSignedBy, peekFeedbackToken, readFeedbackKey, signFeedbackToken } from './feedback-token.ts';
-export { type FixtureTolerance, type ModuleFixture, moduleFixture } from './fixture.schema.ts';
+export {
+  type FixtureTolerance,
+  type ModelRecording,
+  type ModuleFixture,
+  modelRecording,
+  moduleFixture,
+} from './fixture.schema.ts';
 export {
   type DrainServer,
   drainServer,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { documentAnswer, documentHead } from './document.schema.ts';
+import { endpointMetrics } from './endpoint-metrics.schema.ts';
 import { routeRollout, workerEvidence } from './evidence.schema.ts';
 import { boundProcessing } from './module.schema.ts';
 import { endpointName, sha256 } from './names.schema.ts';
@@ -46,6 +47,7 @@ export const route = z.object({
   sticky: z.object({ header: z.string(), salt: z.string() }).optional(),
   /** A candidate is on trial: `arms` holds its share, which this says how to judge. Absent: none is. */
   rollout: routeRollout.optional(),
+  metrics: endpointMetrics.optional(),
   /** Answered by running this graph over other endpoints and modules; then there are no targets. */
   pipeline: boundPipeline.optional(),
 });

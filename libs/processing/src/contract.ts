@@ -61,7 +61,11 @@ export interface CallContext {
    * does nothing.
    */
   stream(event: unknown): Promise<void>;
-  observe(name: string, value: number): void;
+  /**
+   * One value of a metric of this endpoint: what kind it is, and its buckets, stand in the endpoint's `metrics`
+   * (`perch metrics add`); of names that do not stand there sum and count are kept. Texts are for kind `enum` alone.
+   */
+  observe(name: string, value: number | string): void;
   count(name: string, by?: number): void;
   /** Marks this request for the rollout's guard metrics. */
   flag(name: string): void;
