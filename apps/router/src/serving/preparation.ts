@@ -42,9 +42,10 @@ export class Preparation {
       }
       if (slice.isOver()) await slice.next();
     }
-    const late =
-      slow.length === 0 ? undefined : await this.loadBeside(slow, problems, isFirst ? firstGraceMs : graceMs);
-    return { problems, late };
+    if (slow.length === 0) return { problems, late: undefined };
+    const works = await this.loadBeside(slow, problems, isFirst ? firstGraceMs : graceMs);
+    const isLate = slow.some(([, target]) => this.processing.isLoading(target));
+    return { problems, late: isLate ? Promise.allSettled(works) : undefined };
   }
 
   private async loadBeside(slow: [string, RouteTarget][], problems: Record<string, string>, waitMs: number) {
@@ -60,7 +61,7 @@ export class Preparation {
       works.push(work);
       // what an earlier table began has had its time
       if (known) continue;
-      const first: Promise<unknown> = Promise.race([work, pause(Math.max(0, untilMs - performance.now()))]).finally(
+      const first: Promise<unknown> = Promise.race([work, pause(Math.max(100, untilMs - performance.now()))]).finally(
         () => young.delete(first),
       );
       young.add(first);
