@@ -1,14 +1,8 @@
 import type { DecodeOptions, TextDecoding } from '../contract.ts';
 import type { LibraryTokenizer } from './library.ts';
+import { byteCharacters } from './pre-tokenizer.ts';
 
-/** Characters of byte-level BPE's vocabulary and the bytes that they stand for (GPT-2's `bytes_to_unicode`). */
-const byteOf: ReadonlyMap<string, number> = (() => {
-  const shown = (byte: number) => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-  let next = 256;
-  return new Map(
-    Array.from({ length: 256 }, (_, byte) => [String.fromCharCode(shown(byte) ? byte : next++), byte] as const),
-  );
-})();
+const byteOf: ReadonlyMap<string, number> = new Map(byteCharacters.map((character, byte) => [character, byte]));
 
 const replacement = '\ufffd';
 /** A character has at most 4 bytes: what is still broken after so many more tokens will not mend. */

@@ -120,8 +120,13 @@ export class EncodingTokenizer implements TextTokenizer {
   /** Each text from the end that stays, whole or more than there is room for. */
   private bodiesOf(text: TextOrPair, room: number, options: EncodeOptions): number[][] {
     const left = (options.truncationSide ?? this.sides.truncation) === 'left';
-    const one = (part: string) => (left ? this.texts.fromEnd(part, room) : this.texts.fromStart(part, room));
-    return typeof text === 'string' ? [one(text)] : text.map(one);
+    const read = (part: string, enough: number) =>
+      left ? this.texts.fromEnd(part, enough) : this.texts.fromStart(part, enough);
+    if (typeof text === 'string') return [read(text, room)];
+    const bodies = text.map((part) => read(part, room));
+    // Where both are too long for an odd room, the longer one gets the odd token.
+    const oddOne = room % 2 === 1 && bodies.every(({ length }) => length > room);
+    return oddOne ? text.map((part) => read(part, Number.POSITIVE_INFINITY)) : bodies;
   }
 
   private cut(bodies: readonly number[][], room: number, options: EncodeOptions, thing: string): Slice[] {

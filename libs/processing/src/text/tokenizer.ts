@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError } from '@perch/contracts';
 import type { FileSource, TextTokenizer } from '../contract.ts';
 import { EncodingTokenizer } from './encoding.ts';
-import { openLibrary } from './library.ts';
+import { openCorrected } from './library.ts';
 
 /** Versions of one model mostly carry the same tokenizer.json; its vocabulary then stands in memory once. */
 const shared = new Map<string, WeakRef<TextTokenizer>>();
@@ -35,7 +35,7 @@ export async function buildTokenizer(json: string, path: string): Promise<TextTo
   try {
     const config = JSON.parse(json);
     await nextTurn();
-    const library = openLibrary(config);
+    const library = openCorrected(config);
     await nextTurn();
     return new EncodingTokenizer(library, config);
   } catch (error) {
