@@ -100,6 +100,15 @@ export class DeploymentStore {
     );
   }
 
+  /** Draining deployments of the endpoint that never had a server, for want of a model. */
+  async drainingModelless(tx: Tx, endpoint: string): Promise<string[]> {
+    const rows: { id: string }[] = await tx.query(
+      `select id from deployments where endpoint = $1 and state = 'draining' and body -> 'variants' = '[]' order by id`,
+      [endpoint],
+    );
+    return rows.map(({ id }) => id);
+  }
+
   /** The states of these deployments; ids that were never ours are absent. */
   async states(tx: Tx, ids: readonly string[]): Promise<Map<string, DeploymentState>> {
     const rows: { id: string; state: DeploymentState }[] = await tx.query(
