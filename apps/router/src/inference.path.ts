@@ -9,6 +9,7 @@ import { Branches } from './serving/branches.ts';
 import { Call, type CallHost, type LogLevel } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';
 import type { Dispatch } from './serving/dispatch.ts';
+import { observeFields } from './serving/field-metrics.ts';
 import { type AnswerCall, InnerCalls } from './serving/inner-calls.ts';
 import { type JudgedReply, judgedNothing, judgedTensors } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
@@ -126,7 +127,7 @@ export class InferencePath implements CallHost {
       call.passedStage('postprocess');
       if (json === undefined && call.first !== undefined && this.trials.replaces(call, call.first, judgedNothing))
         continue;
-      return jsonReply(json, call.replyLines);
+      return jsonReply(json, call);
     }
   }
 
@@ -144,7 +145,7 @@ export class InferencePath implements CallHost {
     call.passedStage('infer');
     const json = await processing.postprocess(outputs, carry, call);
     call.passedStage('postprocess');
-    return jsonReply(json, call.replyLines);
+    return jsonReply(json, call);
   }
 
   /** The same for a copy that nobody waits for. */
@@ -187,7 +188,9 @@ class NoServer extends AppError {
 }
 
 /** `value` is a JSON value, or a Buffer that is JSON text already. */
-function jsonReply(value: unknown, headerLines: string): HttpReply {
+function jsonReply(value: unknown, call: Call): HttpReply {
+  const { metrics } = call.route.route;
+  if (metrics !== undefined) observeFields(call, metrics, value, performance.now() - call.exchange.startedAt);
   const body = Buffer.isBuffer(value) ? [value] : (JSON.stringify(value) ?? 'null');
-  return { status: 200, contentType: 'application/json', headerLines, body };
+  return { status: 200, contentType: 'application/json', headerLines: call.replyLines, body };
 }

@@ -9,6 +9,7 @@ import type { RouterStats } from '../serving/router-stats.ts';
 import type { ServingTables } from '../serving/serving-tables.ts';
 import type { Shadow } from '../serving/shadow.ts';
 import type { TrialStats } from '../serving/trial-stats.ts';
+import { observeCustom } from './custom.observe.ts';
 import { labelText, type MetricFamily } from './snapshot.ts';
 
 export interface Observed {
@@ -72,12 +73,6 @@ const retrySamples = (arms: readonly ArmStats[]): Samples =>
   arms
     .filter(({ retries }) => retries > 0)
     .map(({ labels, retries }) => [`perch_router_version_retries_total{${labelText(labels)}}`, retries]);
-
-const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'count'): Samples =>
-  [...custom.series.values()].map((one): [string, number] => [
-    `${series}{${labelText({ ...one.arm, name: one.name, kind: one.kind })}}`,
-    one[value],
-  ]);
 
 const trialSamples = (counts: ReadonlyMap<string, number>, series: string): Samples =>
   [...counts].map(([labels, count]) => [`${series}{${labels}}`, count]);
@@ -210,18 +205,6 @@ const figures: Figure[] = [
     read: ({ shadow }) => shadow.inFlight,
   },
   {
-    name: 'perch_processing_samples_total',
-    help: 'Calls of observe, count and flag by processing modules.',
-    type: 'counter',
-    read: ({ custom }) => customSamples(custom, 'perch_processing_samples_total', 'count'),
-  },
-  {
-    name: 'perch_processing_value_total',
-    help: 'Sum of the values given in those calls.',
-    type: 'counter',
-    read: ({ custom }) => customSamples(custom, 'perch_processing_value_total', 'sum'),
-  },
-  {
     name: 'perch_pipeline_nodes_total',
     help: 'Nodes of pipelines that ended, by outcome: ok, skipped, fallback or an error code.',
     type: 'counter',
@@ -249,8 +232,9 @@ const figures: Figure[] = [
 
 /** Everything this process has counted, read at a scrape. */
 export function observeRouter(observed: Observed): MetricFamily[] {
-  return figures.map(({ name, help, type, merge = 'sum', read }) => {
+  const families = figures.map(({ name, help, type, merge = 'sum', read }): MetricFamily => {
     const value = read(observed);
     return { name, help, type, merge, samples: typeof value === 'number' ? [[name, value]] : value };
   });
+  return [...families, ...observeCustom(observed.custom)];
 }

@@ -71,6 +71,8 @@ export class Call implements CallContext, Chance {
   host: CallHost | undefined;
   /** In place of the client's own body. */
   given: { body: Buffer; contentType: string } | undefined;
+  /** Names that its module observed, where the endpoint has metrics of its own. */
+  observed: Set<string> | undefined;
   /** Calls around this one: 0 for a client's own. */
   depth = 0;
   /** Its client speaks another protocol's events. */
@@ -202,8 +204,13 @@ export class Call implements CallContext, Chance {
     return this.events;
   }
 
-  observe(name: string, value: number): void {
-    this.custom.observe(this.arm.stats, name, value);
+  observe(name: string, value: number | string): void {
+    const { metrics } = this.route.route;
+    if (metrics !== undefined) {
+      this.observed ??= new Set();
+      this.observed.add(name);
+    }
+    this.custom.observe(this.arm.stats, name, value, metrics?.variables[name]);
   }
   count(name: string, by = 1): void {
     this.custom.count(this.arm.stats, name, by);

@@ -48,5 +48,6 @@ export function takeNote(ctx: CallContext | undefined, note: Note): void {
   if (note.what === 'log')
     ctx.log(note.level, note.message, note.fields === undefined ? undefined : JSON.parse(note.fields));
   else if (note.what === 'flag') ctx.flag(note.name);
-  else ctx[note.what](note.name, note.value);
+  else if (note.what === 'observe') ctx.observe(note.name, note.value);
+  else ctx.count(note.name, note.value);
 }

@@ -78,8 +78,8 @@ export class InsideVisit implements CallContext {
       ...(text === undefined || text.length > longestText ? {} : { fields: text }),
     });
   }
-  observe(name: string, value: number): void {
-    this.note({ what: 'observe', name: String(name), value: Number(value) });
+  observe(name: string, value: number | string): void {
+    this.note({ what: 'observe', name: String(name), value: typeof value === 'string' ? value : Number(value) });
   }
   count(name: string, by = 1): void {
     this.note({ what: 'count', name: String(name), value: Number(by) });

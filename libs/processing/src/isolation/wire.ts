@@ -77,7 +77,8 @@ export type Ask =
   | { what: 'stream'; value: Carried };
 
 export type Note =
-  | { what: 'observe' | 'count'; name: string; value: number }
+  | { what: 'observe'; name: string; value: number | string }
+  | { what: 'count'; name: string; value: number }
   | { what: 'flag'; name: string }
   | { what: 'log'; level: 'debug' | 'info' | 'warn' | 'error'; message: string; fields?: string };
 
