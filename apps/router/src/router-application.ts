@@ -2,6 +2,7 @@ import { AppError } from '@perch/contracts';
 import type { HttpApplication, HttpExchange, HttpReply } from './http1/index.ts';
 import type { InferencePath } from './inference.path.ts';
 import type { OipPath } from './oip.path.ts';
+import { type OpenAiPath, OpenAiPending } from './openai.path.ts';
 import type { Call } from './serving/call.ts';
 import { armLines } from './serving/deployment.ts';
 import { type ErrorShape, errorReply } from './serving/error-reply.ts';
@@ -13,6 +14,12 @@ import type { TrialPath } from './serving/trial-path.ts';
 /** Everything that is not inference: health, metrics. */
 export interface OtherPaths {
   answer(exchange: HttpExchange): Promise<HttpReply>;
+}
+
+interface Paths {
+  serve: InferencePath;
+  oip: OipPath;
+  openai: OpenAiPath;
 }
 
 interface Pending {
@@ -27,13 +34,15 @@ const noArm = armLines('none', 'none');
 export class RouterApplication implements HttpApplication {
   private readonly serve: InferencePath;
   private readonly oip: OipPath;
+  private readonly openai: OpenAiPath;
   private readonly others: OtherPaths;
   private readonly stats: RouterStats;
   private readonly trials: TrialPath;
 
-  constructor(serve: InferencePath, oip: OipPath, others: OtherPaths, stats: RouterStats, trials: TrialPath) {
+  constructor({ serve, oip, openai }: Paths, others: OtherPaths, stats: RouterStats, trials: TrialPath) {
     this.serve = serve;
     this.oip = oip;
+    this.openai = openai;
     this.others = others;
     this.stats = stats;
     this.trials = trials;
@@ -43,6 +52,7 @@ export class RouterApplication implements HttpApplication {
   admit(exchange: HttpExchange): number | HttpReply {
     const { path, headers } = exchange.head;
     const isServe = path.startsWith('/serve/');
+    if (path.startsWith('/v1/')) return this.admitOpenAi(exchange, path);
     if (!isServe && path !== '/v2' && !path.startsWith('/v2/')) return otherBodyBytes;
     const requestId = requestIdOf(headers['x-request-id']);
     const shape = isServe ? 'serve' : 'oip';
@@ -58,8 +68,38 @@ export class RouterApplication implements HttpApplication {
     }
   }
 
+  private admitOpenAi(exchange: HttpExchange, path: string): number | HttpReply {
+    const requestId = requestIdOf(exchange.head.headers['x-request-id']);
+    try {
+      const admitted = this.openai.admit(exchange, decodePath(path), requestId);
+      if ('status' in admitted) return { ...admitted, headerLines: noArm + idLine(requestId) };
+      exchange.context = admitted.pending;
+      return admitted.limit;
+    } catch (error) {
+      return this.refused(error, 'openai', requestId);
+    }
+  }
+
+  /** The endpoint is known once the body is there. */
+  private answerOpenAi(exchange: HttpExchange, pending: OpenAiPending): void {
+    try {
+      const call = this.openai.open(exchange, pending);
+      void this.infer(exchange, { call, path: this.openai as Pending['path'] });
+    } catch (error) {
+      exchange.reply(this.refused(error, 'openai', pending.requestId));
+    }
+  }
+
   tooLarge(exchange: HttpExchange, limitBytes: number): HttpReply {
-    const pending = exchange.context as Pending | undefined;
+    const { context } = exchange;
+    if (context instanceof OpenAiPending) {
+      const error = new AppError(
+        'too_large',
+        `the body is larger than the ${limitBytes} bytes that any endpoint takes`,
+      );
+      return this.refused(error, 'openai', context.requestId);
+    }
+    const pending = context as Pending | undefined;
     const what = pending
       ? `the body is larger than the ${limitBytes} bytes that ${pending.call.endpoint} takes`
       : 'body too large';
@@ -68,8 +108,9 @@ export class RouterApplication implements HttpApplication {
   }
 
   answer(exchange: HttpExchange): void {
-    const pending = exchange.context as Pending | undefined;
-    if (pending) void this.infer(exchange, pending);
+    const { context } = exchange;
+    if (context instanceof OpenAiPending) this.answerOpenAi(exchange, context);
+    else if (context) void this.infer(exchange, context as Pending);
     else
       void this.others.answer(exchange).then(
         (reply) => exchange.reply(reply),

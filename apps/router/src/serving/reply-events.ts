@@ -86,7 +86,7 @@ export class ReplyEvents {
 
   private end(text: () => string, close: boolean): void {
     try {
-      this.stream.write(text());
+      void this.stream.write(text());
     } catch {
       close = true; // it left, or does not read: there is nobody to tell
     }

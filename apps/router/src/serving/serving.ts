@@ -4,6 +4,7 @@ import { InferencePath } from '../inference.path.ts';
 import { observeRouter } from '../metrics/router.observe.ts';
 import type { MetricFamily } from '../metrics/snapshot.ts';
 import { OipPath } from '../oip.path.ts';
+import { OpenAiPath } from '../openai.path.ts';
 import { type OtherPaths, RouterApplication } from '../router-application.ts';
 import { CountSource } from './count.source.ts';
 import { CustomStats } from './custom-stats.ts';
@@ -61,7 +62,8 @@ export class Serving {
     const { dispatch, transport, custom, trials, logger, pipelines, nodeStats } = this;
     const serve = new InferencePath({ dispatch, transport, keys, custom, trials, logger, pipelines, nodeStats });
     const oip = new OipPath(serve, dispatch, transport, keys, trials);
-    return new RouterApplication(serve, oip, others, this.stats, trials);
+    const openai = new OpenAiPath(serve, dispatch, keys);
+    return new RouterApplication({ serve, oip, openai }, others, this.stats, trials);
   }
 
   snapshot(): MetricFamily[] {
