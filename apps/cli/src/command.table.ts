@@ -29,7 +29,7 @@ export const nouns: readonly Noun[] = [
   { name: 'diff', group: serving, summary: 'show what apply would change', load: () => import('./commands/diff.ts') },
   { name: 'rollout', group: serving, summary: 'move traffic to a new version by evidence; watch, explain, steer', load: () => import('./commands/rollout.ts') },
   { name: 'split', group: serving, summary: 'one name over several endpoints or versions, by weight', load: () => import('./commands/split.ts') },
-  { name: 'processing', group: serving, summary: 'own pre- and postprocessing (not available yet)', load: () => import('./commands/planned.ts') },
+  { name: 'processing', group: serving, summary: 'own pre- and postprocessing in TypeScript: new, test, add', load: () => import('./commands/processing.ts') },
   { name: 'pipeline', group: serving, summary: 'endpoints behind one another (not available yet)', load: () => import('./commands/planned.ts') },
   { name: 'fleet', group: running, summary: 'servers and routers', load: () => import('./commands/fleet.ts') },
   { name: 'key', group: running, summary: 'API keys and join keys', load: () => import('./commands/key.ts') },
@@ -39,5 +39,5 @@ export const nouns: readonly Noun[] = [
   { name: 'create', group: clearml, summary: 'name this installation as a serving service', load: () => import('./commands/clearml.ts') },
   { name: 'list', group: clearml, summary: 'serving services, that is: contexts', load: () => import('./commands/clearml.ts') },
   { name: 'config', group: clearml, summary: 'settings of the serving service', load: () => import('./commands/clearml.ts') },
-  { name: 'metrics', group: clearml, summary: 'metrics of an endpoint (not available yet)', load: () => import('./commands/planned.ts') },
+  { name: 'metrics', group: clearml, summary: 'which values of requests are counted', load: () => import('./commands/metrics.ts') },
 ]; // biome-ignore format: a table
