@@ -53,7 +53,7 @@ describe('metrics of fields', () => {
   });
 
   it('count each element of a list, and what is beyond the last bound', () => {
-    expect(observed({}, Buffer.from('{"x0":[-1,5,50]}'))).toMatchObject({
+    expect(observed({}, Buffer.from('{"x0":[[-1,5],[50]]}'))).toMatchObject({
       '_bucket{"x0",le="0"}': 1, '_bucket{"x0",le="1"}': 1, '_bucket{"x0",le="10"}': 2, '_bucket{"x0",le="+Inf"}': 3,
     }); // biome-ignore format: one row
   });

@@ -36,7 +36,7 @@ export function observeFields(call: Call, metrics: EndpointMetrics, reply: unkno
       if (request === null) request = isJson(call.contentType) ? objectOf(call.body()) : undefined;
       value = fieldOf(request, name);
     }
-    for (const one of Array.isArray(value) ? value.slice(0, mostElements) : [value])
+    for (const one of Array.isArray(value) ? value.flat(8).slice(0, mostElements) : [value])
       if (typeof one === 'number' || typeof one === 'string') call.observe(name, one);
       else if (typeof one === 'boolean') call.observe(name, String(one));
   }
