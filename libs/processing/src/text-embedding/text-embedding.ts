@@ -48,10 +48,12 @@ export const textEmbedding = defineProcessing<unknown, Loaded, Carry, TextEmbedd
     const plan = planModel(signature, maxBatchSize, options);
     return { options, plan, tokenizer: await files.tokenizer(options.tokenizer) };
   },
-  preprocess(body, { options, plan, tokenizer }) {
+  preprocess(body, { options, plan, tokenizer }, { state }) {
     const { texts, single } = readTexts(body, options.textField, plan.texts);
     const { maxTokens, padding } = plan;
     const batch = tokenizer.encodeBatch(texts, { maxTokens, overlong: options.overlong, padding });
+    // there when the request came by a protocol that tells how many tokens it was
+    if ('promptTokens' in state) state['promptTokens'] = batch.mask.reduce((sum, one) => sum + one, 0);
     return { inputs: textTensors(plan, batch), carry: { single, mask: batch.mask, tokens: batch.shape[1] } };
   },
   postprocess(outputs, { loaded, carry }) {
