@@ -1,11 +1,10 @@
 /** A decoder model whose every continuation is known: what comes next depends on the last byte alone. */
 import type { Tensors } from '@perch/contracts';
 import { asInt32, asInt64, float16, float32 } from '@perch/processing';
-import { onnxModel } from './onnx.ts';
+import { floats, onnxModel } from './onnx.ts';
 
 const endToken = '<|end|>';
 export const endId = 256;
-const userId = 257;
 /** 256 bytes, two special tokens, and rows that no token of the tokenizer has. */
 export const modelVocabulary = 264;
 
@@ -63,7 +62,7 @@ export const bigramTable: Float32Array = (() => {
   return table;
 })();
 
-/** The same as an ONNX model: logits `[B, S, V]`. `wide`: INT64 ids and FP32 logits, else INT32. */
+/** The same as an ONNX model: logits `[B, S, V]`. */
 export const bigramModel = (ids: 'INT64' | 'INT32' = 'INT64'): Uint8Array =>
   onnxModel({
     inputs: [{ name: 'input_ids', type: ids, shape: ['batch', 'tokens'] }],
@@ -105,4 +104,18 @@ export function bigramAnswer(
   return { logits: (logits === 'FP16' ? float16 : float32)(values, shape) };
 }
 
-export { userId };
+/** An encoder: each byte's vector is `[byte, 1, 0]`, so that the mean of a text's vectors is known. */
+export const byteEncoder = (): Uint8Array =>
+  onnxModel({
+    inputs: [{ name: 'input_ids', type: 'INT64', shape: ['batch', 'tokens'] }],
+    outputs: [{ name: 'last_hidden_state', type: 'FP32', shape: ['batch', 'tokens', 3] }],
+    nodes: [{ op: 'Gather', inputs: ['table', 'input_ids'], outputs: ['last_hidden_state'] }],
+    constants: [
+      {
+        name: 'table',
+        type: 'FP32',
+        dims: [modelVocabulary, 3],
+        bytes: floats(...Array.from({ length: modelVocabulary }, (_, id) => [id, 1, 0]).flat()),
+      },
+    ],
+  });

@@ -27,10 +27,11 @@ export const plainEvents: EventFormat = {
 const streamLines = 'cache-control: no-store\r\nx-accel-buffering: no\r\n';
 
 /** Whether the client asked for events: by the task's own field where the task has one, else by its `accept` header. */
-export function asksForEvents({ exchange, arm, body }: Pick<Call, 'exchange' | 'arm'> & { body(): Buffer }): boolean {
-  if (!exchange.stream) return false;
+export function asksForEvents(call: Call): boolean {
+  const { exchange, arm } = call;
+  if (!exchange.stream || !arm) return false;
   const task = taskOf(arm.target.processing);
-  const asked = task !== undefined && tasks[task]?.event ? streamField(body()) : undefined;
+  const asked = task !== undefined && tasks[task]?.event ? streamField(call.body()) : undefined;
   return asked ?? exchange.head.headers['accept']?.includes('text/event-stream') ?? false;
 }
 
