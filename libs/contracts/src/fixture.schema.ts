@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { errorCodes } from './error.ts';
+import { dataType, signature } from './tensor.schema.ts';
 
 /** Numbers differ when |got − wanted| > absolute + relative · |wanted|. */
 const tolerance = z.strictObject({
@@ -36,3 +37,13 @@ export const moduleFixture = z
   })
   .refine((given) => given.body !== undefined || given.files !== undefined, { message: 'wants body or files' });
 export type ModuleFixture = z.infer<typeof moduleFixture>;
+
+const recordedTensor = z.object({ datatype: dataType, shape: z.array(z.number().int().min(0)), base64: z.string() });
+/** What a model, and other endpoints, answered while a fixture ran; by a digest of what they were asked. */
+export const modelRecording = z.object({
+  signature,
+  maxBatchSize: z.number().int().min(0),
+  infer: z.record(z.string(), z.record(z.string(), recordedTensor)),
+  serve: z.record(z.string(), z.unknown()),
+});
+export type ModelRecording = z.infer<typeof modelRecording>;

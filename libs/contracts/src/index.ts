@@ -171,11 +171,12 @@ export {
   type Optimization,
   optimization,
 } from './optimization.schema.ts';
-export { type FieldFault, fieldFaults, parseWith } from './parse.ts';
+export { type FieldFault, fieldFaults, jsonSchemaOf, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
 export {
-  type BoundPipeline, boundPipeline, type PipelineCondition, type PipelineNode, type PipelineSpec,
-  type PipelineSpecInput, type PipelineValue, pipelineCondition, pipelineNode, pipelineSpec, pipelineValue,
+  type BoundPipeline, boundPipeline, type Pipeline, type PipelineCondition, type PipelineGeneration, type PipelineNode,
+  type PipelineNodeSight, type PipelineSpec, type PipelineSpecInput, type PipelineValue, pipeline, pipelineCondition,
+  pipelineGeneration, pipelineNode, pipelineNodeSight, pipelineSpec, pipelineValue,
 } from './pipeline.schema.ts'; // biome-ignore format: one list
 export { findCycle, nodeInput, nodeLevels, nodeWaits, pipelineFaults } from './pipeline-graph.ts';
 export { isPick, type Pick, type PickStep, parsePick, picksIn } from './pipeline-pick.ts';
@@ -243,6 +244,10 @@ export {
   type Tensors,
   tensorSpec,
 } from './tensor.schema.ts';
+export {
+  type TextClassificationOptions, type TextTokensOptions, textClassificationOptions, textClassificationReply,
+  textClassificationRequest, textTokensOptions,
+} from './text-processing.schema.ts'; // biome-ignore format: one list
 export {
   type ConfigFacts,
   type ConfigsRead,

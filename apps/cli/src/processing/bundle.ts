@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
+import { join } from 'node:path';
 import { AppError } from '@perch/contracts';
 import type { BuildFailure, Message, Plugin } from 'esbuild';
 import { type CodeFault, faultsError } from './fault.ts';
@@ -48,9 +50,14 @@ export async function bundleModule({ root, entry, packages }: ModuleFolder): Pro
       'too_large',
       `the bundle has ${bytes.length} bytes, at most ${mostBundleBytes}; put data into files/`,
     );
-  const sources = Object.keys(result.metafile.inputs);
-  await refuseComputedImports(bytes.toString('utf8'));
-  return { bytes, sources: sources.map((path) => pathIn(root, `${root}/${path}`)).sort() };
+  const sources = Object.keys(result.metafile.inputs).sort();
+  if (!Object.values(result.metafile.outputs).some(({ exports }) => exports.includes('default')))
+    throw new AppError(
+      'invalid',
+      `${pathIn(root, entry)} has no default export; wanted: export default defineProcessing({…})`,
+    );
+  await refuseComputedImports(root, sources);
+  return { bytes, sources };
 }
 
 const importRule = (listed: ReadonlySet<string>): Plugin => ({
@@ -78,23 +85,30 @@ const faultOf = ({ text, location }: Message): CodeFault => ({
 });
 
 /** `import(name)` would reach past the rule: only what was bundled may be imported. */
-async function refuseComputedImports(bundle: string): Promise<void> {
-  if (!/\bimport\s*\(|\brequire\b/.test(bundle)) return;
+async function refuseComputedImports(root: string, sources: readonly string[]): Promise<void> {
+  const faults: CodeFault[] = [];
+  for (const path of sources.filter((one) => /\.[cm]?[jt]sx?$/.test(one))) {
+    const text = await readFile(join(root, path), 'utf8');
+    if (/\bimport\s*\(/.test(text)) faults.push(...(await computedImports(path, text)));
+  }
+  if (faults.length > 0) throw faultsError('the module cannot be bundled', faults);
+}
+
+async function computedImports(path: string, text: string): Promise<CodeFault[]> {
   const { default: ts } = await import('typescript');
-  const file = ts.createSourceFile('module.mjs', bundle, ts.ScriptTarget.ES2023, false, ts.ScriptKind.JS);
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.ES2023, true);
   const faults: CodeFault[] = [];
   const visit = (node: import('typescript').Node): void => {
     if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
       const [argument] = node.arguments;
-      if (!argument || !ts.isStringLiteral(argument)) {
+      if (!argument || !ts.isStringLiteralLike(argument)) {
         const { line, character } = file.getLineAndCharacterOfPosition(node.getStart(file));
-        const code = bundle.split('\n')[line] ?? '';
         const message = 'import() wants a name in quotes, so that it can be bundled';
-        faults.push({ file: 'the bundle', line: line + 1, column: character + 1, message, code });
+        faults.push({ file: path, line: line + 1, column: character + 1, message, code: text.split('\n')[line] ?? '' });
       }
     }
     ts.forEachChild(node, visit);
   };
   visit(file);
-  if (faults.length > 0) throw faultsError('the module cannot be bundled', faults);
+  return faults;
 }

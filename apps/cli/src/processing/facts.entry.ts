@@ -22,3 +22,4 @@ process.once('message', async (bundle: Uint8Array) => {
     fail(error);
   }
 });
+tell({ ready: true });

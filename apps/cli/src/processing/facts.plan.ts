@@ -16,7 +16,10 @@ export function factsOf({ types, plain }: Seen): { facts: ModuleFacts; unknown: 
       throw new AppError('invalid', `the module's ${hook} is no function but ${types[hook]}`);
   const present = hooks.filter((hook) => types[hook] === 'function');
   if (!present.some((hook) => ['preprocess', 'process'].includes(hook)))
-    throw new AppError('invalid', 'the module has neither preprocess nor process: it would hand bodies to the model as they are');
+    throw new AppError(
+      'invalid',
+      'the module has neither preprocess nor process: it would hand bodies to the model as they are',
+    );
   const wish = Object.fromEntries(declared.filter((key) => plain[key] !== undefined).map((key) => [key, plain[key]]));
   const facts = parseWith(moduleFacts, { hooks: present, ...wish }, 'the module');
   const known = new Set<string>([...moduleHooks, ...declared, 'defaults']);

@@ -5,8 +5,9 @@ import { factsOf, type Seen } from './facts.plan.ts';
 import type { InstalledSdk } from './sdk.source.ts';
 
 const heapMb = 512;
-/** Loading takes half a second; an endless top level never ends. */
-const limitMs = 20_000;
+/** For the module's own top level, which mostly takes a millisecond; an endless one never ends. */
+const limitMs = 10_000;
+const startLimitMs = 60_000;
 /** Programs start what was built, also where this file is read from its source. */
 const entry = fileURLToPath(
   new URL(
@@ -45,20 +46,24 @@ function look({ bundle, sdk, timeoutMs = limitMs }: FactsWish): Promise<Seen> {
       said = `${said}${piece.toString('utf8')}`.slice(-2_000);
     });
     const refuse = (words: string) => reject(new AppError('invalid', `the module cannot be loaded: ${words}`));
-    const timer = setTimeout(() => {
+    const end = (words: string) => {
       child.kill('SIGKILL');
-      refuse(`its top level was not done after ${timeoutMs / 1_000} s; long work belongs into load`);
-    }, timeoutMs);
-    child.once('message', (answer: Seen | { failed: string }) => {
-      if ('failed' in answer) refuse(answer.failed);
-      else resolve(answer);
+      refuse(words);
+    };
+    let timer = setTimeout(() => end(`no process was ready for it after ${startLimitMs / 1_000} s`), startLimitMs);
+    child.on('message', (answer: Seen | { failed: string } | { ready: true }) => {
+      if ('failed' in answer) return refuse(answer.failed);
+      if (!('ready' in answer)) return resolve(answer);
+      clearTimeout(timer);
+      const late = `its top level was not done after ${timeoutMs / 1_000} s; long work belongs into load`;
+      timer = setTimeout(() => end(late), timeoutMs);
+      child.send(bundle, () => undefined);
     });
     child.once('error', (error) => reject(new AppError('internal', `cannot start a process: ${error.message}`)));
     child.once('exit', (code, signal) => {
       clearTimeout(timer);
       refuse(`its process ended (${signal ?? `exit ${code}`}) before it was loaded${lastLine(said)}`);
     });
-    child.send(bundle, () => undefined);
   });
 }
 
