@@ -20,6 +20,7 @@ import { ExportController } from './admin-api/export.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { FleetExternalController } from './admin-api/fleet-external.controller.ts';
 import { FleetServerController } from './admin-api/fleet-server.controller.ts';
+import { PipelineController } from './admin-api/pipeline.controller.ts';
 import { SplitController } from './admin-api/split.controller.ts';
 import { configTexts } from './config-text.source.ts';
 import { CONFIG, type ControlPlaneConfig } from './control-plane.config.ts';
@@ -39,6 +40,7 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 export const endpointControllers: Type[] = [
   EndpointController,
   SplitController,
+  PipelineController,
   ApplyController,
   ExportController,
   EndpointTruthController,

@@ -94,3 +94,57 @@ export const boundPipeline = z.object({
   modules: z.record(nodeName, boundProcessing),
 });
 export type BoundPipeline = z.infer<typeof boundPipeline>;
+
+/** What runs a node now. */
+export const pipelineNodeSight = z.object({
+  node: z.string(),
+  /** Nodes of one step run side by side; the first step is 1. */
+  step: z.number().int(),
+  /** Nodes that it waits for. */
+  waits: z.array(z.string()),
+  kind: z.enum(['endpoint', 'split', 'pipeline', 'module']),
+  /** Of the endpoint, split or pipeline; of a module `name@number`. */
+  name: z.string(),
+  /** Of a module. */
+  isolation: isolation.nullable(),
+  /** Versions that answer it, heaviest first; none of modules and pipelines. */
+  versions: z.array(
+    z.object({
+      version: z.number().int(),
+      sharePercent: z.number(),
+      /** Names of the servers that hold it. */
+      servers: z.array(z.string()),
+    }),
+  ),
+  /** Of the endpoint, as its settings say: `2 gpu`. Null: the model server decides, or it is none. */
+  instances: z.string().nullable(),
+  /** Why it cannot answer now; null: it can. */
+  missing: z.string().nullable(),
+});
+export type PipelineNodeSight = z.infer<typeof pipelineNodeSight>;
+
+export const pipeline = z
+  .object({
+    name: endpointName,
+    generation: z.number().int(),
+    spec: pipelineSpec,
+    /** In the order of the steps. */
+    nodes: z.array(pipelineNodeSight),
+    message: z.string(),
+    updatedAt: z.string(),
+    updatedBy: z.string(),
+  })
+  .meta({ id: 'Pipeline' });
+export type Pipeline = z.infer<typeof pipeline>;
+
+export const pipelineGeneration = z
+  .object({
+    generation: z.number().int(),
+    /** Null: its removal. */
+    spec: pipelineSpec.nullable(),
+    actor: z.string(),
+    reason: z.string(),
+    createdAt: z.string(),
+  })
+  .meta({ id: 'PipelineGeneration' });
+export type PipelineGeneration = z.infer<typeof pipelineGeneration>;

@@ -8,10 +8,13 @@ import { EndpointStore } from './endpoint.store.ts';
 import { EndpointChangeService } from './endpoint-change.service.ts';
 import { EndpointDetailService } from './endpoint-detail.service.ts';
 import { EndpointSwitchService } from './endpoint-switch.service.ts';
-import { EndpointsStore } from './endpoints.store.ts';
+import { ComposedStore, EndpointsStore } from './endpoints.store.ts';
 import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
 import { ModuleUsersService } from './module-users.service.ts';
+import { PipelineService } from './pipeline/pipeline.service.ts';
+import { PipelineStore } from './pipeline/pipeline.store.ts';
+import { PipelineChangeService } from './pipeline/pipeline-change.service.ts';
 import { ProcessingSource } from './resolve/processing.source.ts';
 import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
@@ -30,6 +33,7 @@ import { WhyService } from './why/why.service.ts';
 
 const parts = [
   CensusStore,
+  ComposedStore,
   DeploymentStore,
   EndpointApply,
   EndpointChangeService,
@@ -43,6 +47,9 @@ const parts = [
   FanOutReconcile,
   ModuleUsersService,
   ProcessingSource,
+  PipelineChangeService,
+  PipelineService,
+  PipelineStore,
   QuarantineService,
   QuarantineStore,
   ResolutionSource,

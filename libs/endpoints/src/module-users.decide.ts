@@ -9,16 +9,29 @@ export interface ModuleUses {
   deployments: readonly { endpoint: string; version: number }[];
   /** The newest generation of an endpoint that named it and was in force within `recentDays`. */
   generations: readonly { endpoint: string; generation: number }[];
+  /** With a node that names it: now, or in a generation in force within `recentDays`. */
+  pipelines?: readonly { name: string; now: boolean }[];
   /** `project/name@3`: versions that carry it. */
   versions: readonly string[];
 }
 
 /** Who holds a module back, in words and in order; of one endpoint the strongest reason alone. */
-export function decideModuleUsers({ endpoints, deployments, generations, versions }: ModuleUses): string[] {
+export function decideModuleUsers({
+  endpoints,
+  deployments,
+  generations,
+  versions,
+  pipelines = [],
+}: ModuleUses): string[] {
   const words = new Map<string, string>();
   for (const { endpoint, generation } of generations)
     words.set(endpoint, `endpoint ${endpoint} (generation ${generation}, which may be rolled back to)`);
   for (const { endpoint, version } of deployments) words.set(endpoint, `endpoint ${endpoint} (version ${version})`);
   for (const endpoint of endpoints) words.set(endpoint, `endpoint ${endpoint}`);
+  for (const { name, now } of pipelines)
+    words.set(
+      `pipeline ${name}`,
+      `pipeline ${name}${now ? '' : ' (an older generation, which may be rolled back to)'}`,
+    );
   return [...words.values(), ...versions.map((version) => `version ${version} (carries it)`)].sort();
 }

@@ -2,10 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { ProcessingModuleRecord } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import { decideModuleUsers, type ModuleUses, recentDays } from './module-users.decide.ts';
+import { PipelineStore } from './pipeline/pipeline.store.ts';
 
 /** What serving knows of a processing module that somebody wants to delete. */
 @Injectable()
 export class ModuleUsersService {
+  constructor(private readonly pipelines: PipelineStore) {}
+
   /** In words such as `endpoint text/minilm`; none: nobody uses it. */
   async usersOf(tx: Tx, { name, number }: Pick<ProcessingModuleRecord, 'name' | 'number'>): Promise<string[]> {
     const reference = `${name}@${number}`;
@@ -32,7 +35,9 @@ export class ModuleUsersService {
        where v.processing ->> 'module' = $1 and v.deleted_at is null and v.state <> 'archived'`,
       [reference],
     );
+    const pipelines = await this.pipelines.namingModule(tx, reference, recentDays);
     return decideModuleUsers({
+      pipelines,
       endpoints: endpoints.map((endpoint) => endpoint.name),
       deployments,
       generations,

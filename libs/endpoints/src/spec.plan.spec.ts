@@ -32,7 +32,7 @@ describe('what a spec may say', () => {
     [{ builtin: 'text-embeding' }, 'invalid', 'there is no built-in "text-embeding"'],
     [{ builtin: 'text-embedding', options: { pooling: 'median' } }, 'invalid', 'pooling'],
     [{ builtin: 'text-embedding', options: { maxToken: 3 } }, 'invalid', 'maxToken'],
-    [{ builtin: 'text-tokens' }, 'not_available_yet', 'text-tokens'],
+    [{ builtin: 'text-tokens', options: { maxTokens: 7, padding: { multipleOf: 4 } } }, 'invalid', 'multipleOf'],
   ])('refuses processing %j when the endpoint is added', (processing, code, words) => {
     const error = refused({ ...minimal, processing });
     expect([error.code, error.message]).toEqual([code, expect.stringContaining(words)]);

@@ -56,25 +56,18 @@ const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message 
 
 const kindOf = (input: unknown) => (input as { kind?: unknown } | null)?.kind;
 
-/** Throws `not_available_yet` for the kind of document that is understood and not built yet. */
-export function refuseUnbuilt(input: unknown): void {
-  if (kindOf(input) === 'Pipeline')
-    throw new AppError('not_available_yet', 'kind Pipeline is not available yet; kinds Endpoint and Split are', {
-      details: { errors: [{ path: 'kind', message: 'Pipeline is not available yet' }] },
-    });
-}
-
-/** The same where an endpoint is wanted: a split has a place of its own. */
+/** Throws `invalid` where an endpoint is wanted and a split or a pipeline is given: they have places of their own. */
 export function refuseKind(input: unknown): void {
-  refuseUnbuilt(input);
-  if (kindOf(input) === 'Split')
-    throw new AppError(
-      'invalid',
-      'kind Split is no endpoint: send it to /api/v1/splits ("perch split add"), or apply it',
-      {
-        details: { errors: [{ path: 'kind', message: 'wants Endpoint, got Split' }] },
-      },
-    );
+  const kind = kindOf(input);
+  if (kind !== 'Split' && kind !== 'Pipeline') return;
+  const noun = kind.toLowerCase();
+  throw new AppError(
+    'invalid',
+    `kind ${kind} is no endpoint: send it to /api/v1/${noun}s ("perch ${noun} add"), or apply it`,
+    {
+      details: { errors: [{ path: 'kind', message: `wants Endpoint, got ${kind}` }] },
+    },
+  );
 }
 
 /** An endpoint that is served by an external Triton need not name a model of the registry. */
