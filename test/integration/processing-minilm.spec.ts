@@ -18,7 +18,7 @@ const signature: Signature = {
 };
 const ctx = {
   requestId: 'r1', endpoint: 'text/minilm', version: 1, signal: new AbortController().signal,
-  observe: () => {}, count: () => {}, flag: () => {},
+  state: {}, observe: () => {}, count: () => {}, flag: () => {},
 } as Partial<CallContext> as CallContext; // biome-ignore format: one row reads better
 
 interface Served {
