@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { imageRankingReply, imageRequest, zeroShotImageRequest } from './image-processing.schema.ts';
+import { textClassificationReply, textClassificationRequest } from './text-processing.schema.ts';
 
 /** What requests and replies of a task look like: the same for built-ins, registered modules and the OpenAI paths. */
 export interface TaskTypes {
@@ -87,6 +88,7 @@ export type TextGenerationEvent = z.infer<typeof textGenerationEvent>;
 /** Tasks whose requests and replies are written down; any other name is a task as well, of its author's own making. */
 export const tasks: Readonly<Record<string, TaskTypes>> = {
   'text-embedding': { request: textEmbeddingRequest, reply: textEmbeddingReply },
+  'text-classification': { request: textClassificationRequest, reply: textClassificationReply },
   'text-generation': { request: textGenerationRequest, reply: textGenerationReply, event: textGenerationEvent },
   'image-classification': { request: imageRequest, reply: imageRankingReply },
   'image-embedding': { request: imageRequest, reply: textEmbeddingReply },

@@ -90,7 +90,7 @@ describe('what a spec may say', () => {
   });
 
   it.each([
-    ['Pipeline', 'not_available_yet', 'is not available yet'],
+    ['Pipeline', 'invalid', '"perch pipeline add"'],
     ['Split', 'invalid', '"perch split add"'],
   ])('kind %s is no endpoint', (kind, code, words) => {
     expect(refused({ kind, name: 'x' })).toMatchObject({ code, message: expect.stringContaining(words) });

@@ -159,7 +159,7 @@ export interface TokenBatch {
   shape: [number, number];
 }
 
-export interface DecodeOptions {
+export interface TextDecodeOptions {
   /** Leaves out special tokens such as `[SEP]` or `<|endoftext|>`; default true. */
   skipSpecial?: boolean;
 }
@@ -186,6 +186,6 @@ export interface TextTokenizer {
   encode(text: TextOrPair, options?: EncodeOptions): Int32Array;
   encodeBatch(texts: readonly TextOrPair[], options?: EncodeOptions): TokenBatch;
   /** Ids outside the vocabulary are left out. */
-  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
-  decodeStream(options?: DecodeOptions): TextDecoding;
+  decode(ids: ArrayLike<number>, options?: TextDecodeOptions): string;
+  decodeStream(options?: TextDecodeOptions): TextDecoding;
 }

@@ -2,7 +2,6 @@ export { bytesOf, readBody } from './body.ts';
 export {
   type AnyModule,
   type CallContext,
-  type DecodeOptions,
   defineProcessing,
   type EncodeOptions,
   type FileSource,
@@ -15,6 +14,7 @@ export {
   type ProcessingModule,
   type ServeOptions,
   shownHeaders,
+  type TextDecodeOptions,
   type TextDecoding,
   type TextOrPair,
   type TextTokenizer,

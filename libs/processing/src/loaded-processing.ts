@@ -6,12 +6,16 @@ import { imageClassification } from './image/image-classification.ts';
 import { imageEmbedding } from './image/image-embedding.ts';
 import { moduleFiles } from './module-files.ts';
 import { passthrough } from './passthrough/passthrough.ts';
+import { textClassification } from './text/text-classification.ts';
+import { textTokens } from './text/text-tokens.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
 import { textGeneration } from './text-generation/text-generation.ts';
 
 const builtins: Record<BuiltinName, AnyModule> = {
   passthrough,
+  'text-tokens': textTokens,
   'text-embedding': textEmbedding,
+  'text-classification': textClassification,
   'text-generation': textGeneration,
   'image-classification': imageClassification,
   'image-embedding': imageEmbedding,

@@ -1,4 +1,4 @@
-import type { DecodeOptions, TextDecoding } from '../contract.ts';
+import type { TextDecodeOptions, TextDecoding } from '../contract.ts';
 import type { LibraryTokenizer } from './library.ts';
 import { byteCharacters } from './pre-tokenizer.ts';
 
@@ -31,14 +31,14 @@ export class TokenDecoder {
     this.byteLevel = kind === 'ByteLevel';
   }
 
-  decode(ids: ArrayLike<number>, { skipSpecial = true }: DecodeOptions = {}): string {
+  decode(ids: ArrayLike<number>, { skipSpecial = true }: TextDecodeOptions = {}): string {
     const tokens = this.tokensOf(ids, skipSpecial);
     if (tokens.length === 0) return '';
     if (this.byteLevel) return Buffer.concat(tokens.map(bytesOf)).toString('utf8');
     return this.library.decoder ? this.library.decoder(tokens) : tokens.join(' ');
   }
 
-  stream(options: DecodeOptions = {}): TextDecoding {
+  stream(options: TextDecodeOptions = {}): TextDecoding {
     return this.byteLevel ? this.streamBytes(options) : this.streamWindow(options);
   }
 
@@ -52,7 +52,7 @@ export class TokenDecoder {
     return tokens;
   }
 
-  private streamBytes({ skipSpecial = true }: DecodeOptions): TextDecoding {
+  private streamBytes({ skipSpecial = true }: TextDecodeOptions): TextDecoding {
     const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
     return {
       push: (id) =>
@@ -67,7 +67,7 @@ export class TokenDecoder {
    * The text of a token depends on the ones before it (spaces, bytes), so the last ones that were sent are decoded
    * again with each new one, and what is longer is new: the reference's `DecodeStream`.
    */
-  private streamWindow(options: DecodeOptions): TextDecoding {
+  private streamWindow(options: TextDecodeOptions): TextDecoding {
     let window: number[] = [];
     let sent = 0;
     let prefix = '';

@@ -1,8 +1,8 @@
 import { AppError } from '@perch/contracts';
 import type {
-  DecodeOptions,
   EncodeOptions,
   Padding,
+  TextDecodeOptions,
   TextDecoding,
   TextOrPair,
   TextTokenizer,
@@ -95,11 +95,11 @@ export class EncodingTokenizer implements TextTokenizer {
     return { ids, mask, types, shape: [rows.length, length] };
   }
 
-  decode(ids: ArrayLike<number>, options?: DecodeOptions): string {
+  decode(ids: ArrayLike<number>, options?: TextDecodeOptions): string {
     return this.decoder.decode(ids, options);
   }
 
-  decodeStream(options?: DecodeOptions): TextDecoding {
+  decodeStream(options?: TextDecodeOptions): TextDecoding {
     return this.decoder.stream(options);
   }
 
