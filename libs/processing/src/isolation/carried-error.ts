@@ -22,13 +22,25 @@ export function carryError(error: unknown, ref?: number): CarriedError {
   };
 }
 
-/** What the permission model refused is said by what was asked for. */
+/** What was refused is said by what was asked for, also where something else failed because of it. */
 function refusedWords(error: unknown): string {
-  const { code, permission, resource } = (error ?? {}) as Record<string, unknown>;
-  if (code !== 'ERR_ACCESS_DENIED') return cut(innerMessage(error));
-  const what = String(permission).startsWith('FileSystem') ? 'file access' : 'access';
-  return cut(`${what} was refused (${[permission, resource].filter(Boolean).join(' ')})`);
+  const { code, permission, resource, cause } = (error ?? {}) as Record<string, unknown>;
+  if (code === 'ERR_ACCESS_DENIED')
+    return cut(
+      `${whatOf[String(permission)] ?? 'access'} was refused (${[permission, resource].filter(Boolean).join(' ')})`,
+    );
+  const because = cause instanceof Error ? `: ${refusedWords(cause)}` : '';
+  return cut(innerMessage(error) + because);
 }
+
+const whatOf: Record<string, string> = {
+  FileSystemRead: 'file access',
+  FileSystemWrite: 'file access',
+  Network: 'network access',
+  Environment: 'environment access',
+  ChildProcess: 'a process of its own',
+  WorkerThreads: 'a thread of its own',
+};
 
 export function appErrorOf({ code, message, retryAfterMs }: CarriedError): AppError {
   return new AppError((code as ErrorCode) ?? 'internal', message, retryAfterMs === undefined ? {} : { retryAfterMs });

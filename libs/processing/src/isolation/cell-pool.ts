@@ -6,7 +6,8 @@ import { type Binding, Cell, type CellOwner } from './cell.ts';
 import { chooseCell, wantsMore } from './choice.decide.ts';
 import { Job, nextVisitId } from './job.ts';
 import { PoolStats } from './pool-stats.ts';
-import { type CellEnd, culpritOf, verdictOf } from './verdict.decide.ts';
+import { loadWithin, settleEnded } from './settle.ts';
+import { type CellEnd, culpritOf } from './verdict.decide.ts';
 
 export interface PoolSettings {
   /** Cells of one module at most. */
@@ -29,7 +30,7 @@ export interface PoolParts {
 }
 
 const lookEveryMs = 1_000;
-const mostTries = 2;
+const mostRevivals = 3;
 
 /** The cells of one module: starts them, gives them calls, and starts others where one ends. */
 export class CellPool implements CellOwner {
@@ -42,6 +43,7 @@ export class CellPool implements CellOwner {
   /** Calls that wait for a cell. */
   private waiting: Job[] = [];
   private breaker: BreakerState = freshBreaker;
+  private readonly late = new Set<number>();
   private lastEnd = '';
   private lookedAtMs = 0;
 
@@ -95,7 +97,7 @@ export class CellPool implements CellOwner {
     if (this.waiting.some((job) => nowMs >= job.deadlineAtMs)) {
       const late = this.waiting.filter((job) => nowMs >= job.deadlineAtMs);
       this.waiting = this.waiting.filter((job) => nowMs < job.deadlineAtMs);
-      for (const job of late) job.reject(job.timeout(label, 'found no worker within'));
+      for (const job of late) job.reject(job.timeout(label, `found no ${parts.kind} within`));
     }
     if (nowMs - this.lookedAtMs < lookEveryMs) return;
     this.lookedAtMs = nowMs;
@@ -107,18 +109,7 @@ export class CellPool implements CellOwner {
     this.cells = this.cells.filter((one) => one !== cell);
     const nowMs = performance.now();
     if (wanted) this.noteEnd(cell, end, nowMs);
-    const culprit = culpritOf(end);
-    for (const [id, job] of cell.jobs) {
-      const { hook, tries } = job;
-      const overdue = nowMs >= job.deadlineAtMs;
-      // calls run in their order: what came after the one that stood still has not begun
-      const begun = end.running === 0 || id <= end.running;
-      const verdict = verdictOf({ id, hook, begun, tries, overdue: overdue && id === culprit }, end);
-      if (verdict.kind === 'again') this.again(job);
-      else if (verdict.code === 'module') job.reject(new AppError('module', `module ${this.label}: ${verdict.words}`));
-      else job.reject(new AppError('timeout', `module ${this.label}: ${verdict.words} ${Math.round(job.limitMs)} ms; its worker was ended`)); // biome-ignore format: one sentence
-    }
-    cell.jobs.clear();
+    settleEnded(this.label, cell, end, (job, tries) => this.again(job, tries));
     this.refuseWaiting(nowMs);
     if (!this.isIdle && this.cells.length === 0) this.startSoon();
   }
@@ -163,17 +154,24 @@ export class CellPool implements CellOwner {
       cell.run(job);
       return;
     }
+    const binding = this.bindings.get(job.visit.binding);
+    if (!binding) {
+      job.reject(new AppError('unavailable', `module ${this.label} is being unloaded`, { retryAfterMs: 1_000 }));
+      return;
+    }
     this.waiting.push(job);
-    if (closedForMs(this.breaker, nowMs) > 0) this.refuseWaiting(nowMs);
+    const other = this.cells.find((one) => !one.over);
+    if (other) this.loadLate(other, binding);
+    else if (closedForMs(this.breaker, nowMs) > 0) this.refuseWaiting(nowMs);
     else this.startSoon();
   }
 
   /** What the visit carried went with its cell: `preprocess` is run again in another one. */
   private revive(job: Job): void {
     const { visit, ctx } = job;
-    job.tries += 1;
-    if (job.tries > mostTries) {
-      job.reject(new AppError('module', `module ${this.label}: its workers ended before ${job.hook} was done: ${this.lastEnd}`)); // biome-ignore format: one sentence
+    job.revivals += 1;
+    if (job.revivals > mostRevivals) {
+      job.reject(new AppError('module', `module ${this.label}: its ${this.parts.kind} ended before ${job.hook} was done: ${this.lastEnd}`)); // biome-ignore format: one sentence
       return;
     }
     const first = new Job({
@@ -190,18 +188,16 @@ export class CellPool implements CellOwner {
     );
   }
 
-  private again(job: Job): void {
+  private again(job: Job, tries: number): void {
     this.stats.again += 1;
+    job.tries = tries;
     job.visit.cell = undefined;
     if (job.hook !== 'preprocess') this.revive(job);
-    else {
-      job.tries += 1;
-      this.place(job);
-    }
+    else this.place(job);
   }
 
   private startSoon(): void {
-    if (this.starting > 0) return;
+    if (this.starting > 0 || closedForMs(this.breaker, performance.now()) > 0) return;
     this.start().catch((error: Error) => {
       const nowMs = performance.now();
       this.lastEnd = error.message;
@@ -211,36 +207,42 @@ export class CellPool implements CellOwner {
     });
   }
 
+  /** A binding that did not load when its cell was started: once more, while its calls wait. */
+  private loadLate(cell: Cell, binding: Binding): void {
+    if (this.late.has(binding.id)) return;
+    this.late.add(binding.id);
+    const mine = (job: Job) => job.visit.binding === binding.id;
+    const settle = (error?: unknown) => {
+      this.late.delete(binding.id);
+      const jobs = this.waiting.filter(mine);
+      this.waiting = this.waiting.filter((job) => !mine(job));
+      for (const job of jobs)
+        if (error) job.reject(error);
+        else this.send(job);
+    };
+    this.load(cell, binding).then(() => settle(), settle);
+  }
+
   private async start(): Promise<void> {
     this.starting += 1;
     const cell = new Cell(this, this.parts.bundle, this.parts.openPort);
     this.stats.starts += 1;
-    try {
-      await Promise.all([...this.bindings.values()].map((binding) => this.load(cell, binding)));
-    } catch (error) {
+    const bindings = [...this.bindings.values()];
+    const loads = await Promise.allSettled(bindings.map((binding) => this.load(cell, binding)));
+    this.starting -= 1;
+    const failed = loads.find((load) => load.status === 'rejected');
+    // where some of several have loaded, the others fail alone
+    if (failed && (cell.over || cell.bound.size === 0)) {
       cell.end('it did not start');
-      throw error;
-    } finally {
-      this.starting -= 1;
+      throw failed.reason;
     }
     if (this.isIdle) return cell.end('the module was unloaded');
     this.cells.push(cell);
     for (const job of this.waiting.splice(0)) this.send(job);
   }
 
-  private async load(cell: Cell, binding: Binding): Promise<void> {
-    const { loadLimitMs } = this.parts.settings;
-    const loading = cell.bind(binding);
-    loading.catch(() => undefined);
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const words = `load ran longer than ${loadLimitMs} ms`;
-        reject(new AppError('module', `module ${this.label}: ${words}; its worker was ended`));
-        cell.end(words);
-      }, loadLimitMs);
-    });
-    await Promise.race([loading, limit]).finally(() => clearTimeout(timer));
+  private load(cell: Cell, binding: Binding): Promise<void> {
+    return loadWithin(this.parts.settings.loadLimitMs, cell, binding);
   }
 
   private noteEnd(cell: Cell, end: CellEnd, nowMs: number): void {
@@ -266,7 +268,7 @@ export class CellPool implements CellOwner {
       job.reject(
         new AppError(
           'unavailable',
-          `module ${this.label}: its workers end again and again (last: ${this.lastEnd}); it is tried again in ${seconds} s`,
+          `module ${this.label}: its ${this.parts.kind} ends again and again (last: ${this.lastEnd}); it is tried again in ${seconds} s`,
           { retryAfterMs: forMs },
         ),
       );

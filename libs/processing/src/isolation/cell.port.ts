@@ -7,8 +7,10 @@ export interface CellPort {
   post(batch: Batch<ToCell>): void;
   /** The call whose hook runs right now; 0: none, or it waits for something. */
   running(): number;
-  /** Resident bytes of a process of its own, where they can be told. */
-  residentBytes(): Promise<number | undefined>;
+  /** The highest id of a call whose hook it has begun. */
+  begun(): number;
+  /** Of a process of its own, when it was last looked at; else 0. */
+  readonly residentBytes: number;
   /** Share of the time that it was busy since it was last asked. */
   busyShare(): number;
   /** Ends it at once; resolves when it is gone. */

@@ -63,6 +63,14 @@ export class Cell implements CellListener {
     this.send({ op: 'hello', nowMs: performance.now(), label: owner.label, bundle: place });
   }
 
+  get label(): string {
+    return this.owner.label;
+  }
+
+  get kind(): CellPort['kind'] {
+    return this.port.kind;
+  }
+
   /** Resolves when the module has loaded for this binding here. */
   bind({ id, options, signature, maxBatchSize, files }: Binding): Promise<void> {
     this.sources.set(id, files);
@@ -93,6 +101,7 @@ export class Cell implements CellListener {
         visit: visit.id,
         ...(opens ? { facts: factsOf(job), ...(visit.contentType ? { contentType: visit.contentType } : {}) } : {}),
         value,
+        ...(job.tries > 0 ? { alone: true as const } : {}),
       });
     } catch (error) {
       this.jobs.delete(job.id);
@@ -158,8 +167,8 @@ export class Cell implements CellListener {
     this.busyShare = this.port.busyShare();
   }
 
-  residentBytes(): Promise<number | undefined> {
-    return this.port.residentBytes();
+  get residentBytes(): number {
+    return this.port.residentBytes;
   }
 
   /** `blamed`: the call at fault. */
@@ -183,11 +192,13 @@ export class Cell implements CellListener {
     const told = this.lastWords ?? { words, ran: [] };
     const running = this.blamed || (told.ran.length > 0 ? 0 : this.port.running());
     this.over = true;
-    const error = new AppError('module', `module ${this.owner.label}: its worker ended: ${told.words}`);
-    for (const { reject } of [...this.binds.values(), ...this.unbinds.values()]) reject(error);
+    const ended = (hook: string) =>
+      new AppError('module', `module ${this.owner.label}: ${hook} ended its ${this.port.kind}: ${told.words}`);
+    for (const { reject } of this.binds.values()) reject(ended('load'));
+    for (const { reject } of this.unbinds.values()) reject(ended('unload'));
     this.binds.clear();
     this.unbinds.clear();
-    this.owner.ended(this, { ...told, running });
+    this.owner.ended(this, { ...told, kind: this.port.kind, running, lastBegun: this.port.begun() });
   }
 
   private take(message: FromCell, bytes: Uint8Array): void {

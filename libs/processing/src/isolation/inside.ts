@@ -35,6 +35,7 @@ export class Inside implements VisitHost {
   private flushing = false;
   private heldSince = 0;
   private ran: number[] = [];
+  private readonly alone: [CallMessage, Uint8Array][] = [];
 
   constructor(port: InsidePort) {
     this.port = port;
@@ -60,8 +61,10 @@ export class Inside implements VisitHost {
 
   /** What comes out of nowhere (a timer, a promise nobody waits for) ends the cell, with words for it. */
   die(words: string): void {
-    this.out.add({ op: 'dying', words: words.slice(0, 400), ran: this.ran });
-    this.port.post(this.out.take());
+    const { messages, bytes } = this.out.take();
+    // what ran in this turn may be at fault: it is not answered as if nothing had happened
+    const told = messages.filter((message) => message.op !== 'done' || !this.ran.includes(message.id));
+    this.port.post({ messages: [...told, { op: 'dying', words: words.slice(0, 400), ran: this.ran }], bytes });
   }
 
   ask(call: number, request: () => Ask): Promise<unknown> {
@@ -96,7 +99,8 @@ export class Inside implements VisitHost {
         void this.unbind(message.binding);
         return;
       case 'call':
-        this.run(message, bytes);
+        if (message.alone) this.runAlone(message, bytes);
+        else this.run(message, bytes);
         return;
       case 'answer':
         this.answered(message, bytes);
@@ -140,6 +144,23 @@ export class Inside implements VisitHost {
     } catch (error) {
       this.send({ op: 'unbound', binding, error: carryError(error) });
     }
+  }
+
+  private runAlone(message: CallMessage, bytes: Uint8Array): void {
+    this.alone.push([message, bytes]);
+    if (this.alone.length > 1) return;
+    const next = () => {
+      const one = this.alone[0];
+      if (!one) return;
+      this.flush();
+      this.run(...one);
+      // promises of this one come before the next
+      setImmediate(() => {
+        this.alone.shift();
+        next();
+      });
+    };
+    setImmediate(next);
   }
 
   private run(message: CallMessage, bytes: Uint8Array): void {

@@ -6,7 +6,9 @@ import { importBundle } from './bundle.ts';
 import { carryError, moduleError } from './carried-error.ts';
 import type { CellListener, CellPort } from './cell.port.ts';
 import { CellPool, type PoolParts, type PoolSettings } from './cell-pool.ts';
+import { ChildPort } from './child.port.ts';
 import { isolatedProcessing } from './isolated-processing.ts';
+import { Spare } from './spare.ts';
 import { ThreadPort } from './thread.port.ts';
 
 export interface IsolationSettings extends PoolSettings {
@@ -44,6 +46,7 @@ export class ModuleHost {
   private readonly tell: PoolParts['tell'];
   private readonly pools = new Map<string, CellPool>();
   private readonly inline = new Map<string, Promise<AnyModule>>();
+  private readonly spares = new Map<PoolParts['kind'], Spare>();
   private nextBinding = 1;
   private sweeping: NodeJS.Timeout | undefined;
 
@@ -67,6 +70,8 @@ export class ModuleHost {
     clearInterval(this.sweeping);
     for (const pool of this.pools.values()) pool.endAll();
     this.pools.clear();
+    for (const spare of this.spares.values()) spare.close();
+    this.spares.clear();
   }
 
   private async loadInline({ module, options, files, signature, maxBatchSize }: ModuleToLoad, bundle: Buffer) {
@@ -105,7 +110,11 @@ export class ModuleHost {
   private makePool(module: BoundModule, kind: PoolParts['kind'], bundle: Buffer): CellPool {
     const { settings, tell } = this;
     const limits = { heapMb: settings.heapMb, memoryMb: settings.processMb };
-    const openPort = (listener: CellListener): CellPort => new ThreadPort(limits, listener);
+    const open = (listener: CellListener): CellPort =>
+      kind === 'process' ? new ChildPort(limits, listener) : new ThreadPort(limits, listener);
+    const spare = this.spares.get(kind) ?? new Spare(open);
+    this.spares.set(kind, spare);
+    const openPort = (listener: CellListener) => spare.take(listener);
     return new CellPool({ label: labelOf(module), kind, bundle, settings, openPort, tell });
   }
 

@@ -38,8 +38,10 @@ export class Job {
   readonly startedAtMs = performance.now();
   readonly limitMs: number;
   readonly answer: Promise<unknown>;
-  /** Cells that ended under it. */
+  /** Cells that ended after they had begun it. */
   tries = 0;
+  /** Times that `preprocess` was run again for it. */
+  revivals = 0;
   id = 0;
   settled = false;
   /** The router's own errors that went into the module; they come back as what they were. */

@@ -14,13 +14,14 @@ const none = new Uint8Array(0);
 /** A worker thread: its own heap with a cap, no environment; it shares the process with the router. */
 export class ThreadPort implements CellPort {
   readonly kind = 'worker';
+  readonly residentBytes = 0;
   private readonly worker: Worker;
-  private readonly marks = new Float64Array(new SharedArrayBuffer(8));
+  private readonly marks = new Float64Array(new SharedArrayBuffer(16));
   private utilization: ReturnType<Worker['performance']['eventLoopUtilization']> | undefined;
 
   constructor({ heapMb }: CellLimits, listener: CellListener) {
     this.worker = new Worker(builtEntry('thread.entry'), {
-      workerData: { running: this.marks },
+      workerData: { marks: this.marks },
       env: {},
       argv: [],
       execArgv: [],
@@ -50,8 +51,8 @@ export class ThreadPort implements CellPort {
     return this.marks[0]!;
   }
 
-  async residentBytes(): Promise<undefined> {
-    return undefined;
+  begun(): number {
+    return this.marks[1]!;
   }
 
   busyShare(): number {

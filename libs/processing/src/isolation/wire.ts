@@ -57,6 +57,8 @@ export interface CallMessage {
   facts?: VisitFacts;
   contentType?: string;
   value: Carried;
+  /** It was in a cell that ended: to be run in a turn of its own, so that the next end tells whose fault it is. */
+  alone?: true;
 }
 
 export type ToCell =

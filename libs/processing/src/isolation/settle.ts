@@ -1,0 +1,38 @@
+import { AppError } from '@perch/contracts';
+import type { Binding, Cell } from './cell.ts';
+import type { Job } from './job.ts';
+import { type CellEnd, culpritOf, verdictOf } from './verdict.decide.ts';
+
+/** Answers the calls of a cell that has ended, or has them tried again. */
+export function settleEnded(label: string, cell: Cell, end: CellEnd, again: (job: Job, tries: number) => void): void {
+  const culprit = culpritOf(end);
+  const nowMs = performance.now();
+  const jobs = [...cell.jobs];
+  cell.jobs.clear();
+  for (const [id, job] of jobs) {
+    const { hook, tries } = job;
+    const overdue = id === culprit && nowMs >= job.deadlineAtMs;
+    const verdict = verdictOf({ id, hook, tries, overdue }, end);
+    if (verdict.kind === 'again') again(job, verdict.tries);
+    else if (verdict.code === 'module') job.reject(new AppError('module', `module ${label}: ${verdict.words}`));
+    else {
+      const words = `${verdict.words} ${Math.round(job.limitMs)} ms; its ${end.kind} was ended`;
+      job.reject(new AppError('timeout', `module ${label}: ${words}`));
+    }
+  }
+}
+
+/** Loads a binding in a cell, which is ended when that takes too long: it may stand still. */
+export async function loadWithin(limitMs: number, cell: Cell, binding: Binding): Promise<void> {
+  const loading = cell.bind(binding);
+  loading.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const words = `load ran longer than ${limitMs} ms`;
+      reject(new AppError('module', `module ${cell.label}: ${words}; its ${cell.kind} was ended`));
+      cell.end(words);
+    }, limitMs);
+  });
+  await Promise.race([loading, limit]).finally(() => clearTimeout(timer));
+}
