@@ -6,7 +6,11 @@ import type { ChangedRoute } from '../route/routing-table.plan.ts';
 import type { PipelineDue } from './pipeline.store.ts';
 
 /** The route of a pipeline: nothing of it but itself decides it. */
-export function pipelineRoute({ spec, generation, modules }: PipelineDue): Route | null {
+export function pipelineRoute({
+  spec,
+  generation,
+  modules,
+}: Pick<PipelineDue, 'spec' | 'generation' | 'modules'>): Route | null {
   if (!spec) return null;
   const { nodes, output, limits, access } = spec;
   return {
@@ -29,9 +33,11 @@ export async function duePipelines(
   const names = due.map(({ name }) => name);
   const published = await fleet.documents.entriesOf(tx, routingTableDocument, 'endpoints', names);
   const before = new Map(published.map(({ key, digest }) => [key, digest]));
-  const changed = due.map((row): ChangedRoute => {
-    const route = pipelineRoute(row);
-    return { endpoint: row.name, route, digest: route && digestOf(route) };
-  });
+  const changed = due
+    .filter(({ taken }) => !taken)
+    .map((row): ChangedRoute => {
+      const route = pipelineRoute(row);
+      return { endpoint: row.name, route, digest: route && digestOf(route) };
+    });
   return { due, changed: changed.filter(({ endpoint, digest }) => digest !== (before.get(endpoint) ?? null)) };
 }

@@ -19,7 +19,13 @@ export interface NamingPipeline {
   spec: PipelineSpec;
 }
 
-export type PipelineDue = Pick<PipelineRow, 'name' | 'generation' | 'spec' | 'modules'>;
+export interface PipelineDue extends Pick<PipelineRow, 'name' | 'generation' | 'spec' | 'modules'> {
+  /** It was removed, and an endpoint or a split has its name now: the route is that one's. */
+  taken: boolean;
+}
+
+const isTaken = (name: string) => `(exists (select 1 from endpoints e where e.name = ${name} and e.spec is not null)
+  or exists (select 1 from splits s where s.name = ${name} and s.spec is not null))`;
 
 const columns = 'name, generation, spec, modules, updated_at, updated_by';
 
@@ -117,7 +123,7 @@ export class PipelineStore {
   /** Pipelines whose route is not as they are. */
   async due(tx: Tx): Promise<PipelineDue[]> {
     return tx.query(
-      `select name, generation, spec, modules from pipelines
+      `select name, generation, spec, modules, spec is null and ${isTaken('pipelines.name')} as taken from pipelines
        where routed_generation is distinct from generation order by name`,
     );
   }
@@ -159,4 +165,4 @@ export class PipelineStore {
 /** A pipeline has this name: its route in the table, present or still to be taken out, is no endpoint's. */
 export const pipelineOfName = (name: string): string =>
   `select 1 from pipelines p where p.name = ${name}
-     and (p.spec is not null or p.routed_generation is distinct from p.generation)`;
+     and (p.spec is not null or (p.routed_generation is distinct from p.generation and not ${isTaken('p.name')}))`;
