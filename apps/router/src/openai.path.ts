@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { AppError } from '@perch/contracts';
 import { type CompiledRoute, type CompiledTable, type FoundRoute, mayCall, resolveServe } from '@perch/routing';
 import type { HttpExchange, HttpReply } from './http1/index.ts';
@@ -142,6 +143,7 @@ const json = (value: unknown): HttpReply => ({
 });
 
 function parse(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new AppError('invalid', 'the body is not valid UTF-8');
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {

@@ -98,6 +98,7 @@ export class ReplyEvents {
     try {
       return this.format.event(event);
     } catch (cause) {
+      if (cause instanceof AppError) throw cause;
       throw new AppError('module', 'ctx.stream was given something that is no JSON value', { cause });
     }
   }

@@ -88,15 +88,18 @@ function drawWeighted(weights: Float64Array, point: number): number {
 function drawFromNucleus(weights: Float64Array, total: number, topP: number, chance: number): number {
   // All that weigh less than this hold less than 1 - topP together: they are not in the nucleus, and need not be sorted.
   // The most likely token weighs 1 and always is.
-  const least = Math.min(1, ((1 - topP) * total) / Math.max(1, weights.length - 1));
-  const places: number[] = [];
-  for (let i = 0; i < weights.length; i++) if (weights[i]! >= least && weights[i]! > 0) places.push(i);
-  places.sort((a, b) => weights[b]! - weights[a]! || a - b);
-  let held = 0;
+  const floor = Math.min(1, ((1 - topP) * total) / Math.max(1, weights.length - 1));
+  const sorted = weights.filter((weight) => weight >= floor && weight > 0).sort();
   let count = 0;
-  while (count < places.length && (count === 0 || held < topP * total)) held += weights[places[count++]!]!;
-  const nucleus = Float64Array.from(places.slice(0, count), (place) => weights[place]!);
-  return places[drawWeighted(nucleus, held * chance)]!;
+  let held = 0;
+  while (count < sorted.length && (count === 0 || held < topP * total)) held += sorted[sorted.length - ++count]!;
+  const least = sorted[sorted.length - count]!;
+  // of those that weigh as little as the least one, the first ones
+  let equals = count;
+  for (let at = sorted.length - 1; sorted[at]! > least; at--) equals -= 1;
+  for (let i = 0; i < weights.length; i++)
+    if (weights[i]! < least || (weights[i] === least && equals-- <= 0)) weights[i] = 0;
+  return drawWeighted(weights, held * chance);
 }
 
 export interface Likelihood {
