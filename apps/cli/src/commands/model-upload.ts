@@ -1,10 +1,17 @@
-import { AppError, type Framework, type Version } from '@perch/contracts';
+import {
+  AppError,
+  type Framework,
+  type ProcessingModuleRecord,
+  type ProcessingSpec,
+  type Version,
+} from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
 import { clearmlFramework, plainName, plainTag } from '../clearml/name.ts';
 import { formatBytes } from '../duration.ts';
 import type { Invocation } from '../invocation.ts';
 import { type Shown, said } from '../output.ts';
 import { type ModelReference, parseModel, versionText } from '../reference.ts';
+import { processingFlags } from '../spec/processing-flags.plan.ts';
 import { findFiles } from '../upload/manifest.source.ts';
 import { usesOf } from '../upload/uses.plan.ts';
 import { type Uploaded, uploadVersion, versionsPath } from '../upload/version.apply.ts';
@@ -50,6 +57,18 @@ export function wishOf(options: Options): { framework?: Framework; tags?: string
   return { framework, ...(tags.length > 0 ? { tags } : {}), ...describing, ...(metadata ? { metadata } : {}) };
 }
 
+/** What the version is to carry, its module by number, so that an upload that was cut off is known again. */
+export async function carriedProcessing(
+  client: AdminClient,
+  options: Options,
+): Promise<{ processing?: ProcessingSpec }> {
+  const said = processingFlags(options, undefined);
+  if (!said) return {};
+  if (said.module === undefined || said.module.includes('@')) return { processing: said };
+  const [newest] = await client.list<ProcessingModuleRecord>(`/modules/${encodeURIComponent(said.module)}`);
+  return { processing: { ...said, module: `${said.module}@${newest!.number}` } };
+}
+
 async function fromUrl(client: AdminClient, model: ModelReference, options: Options): Promise<Uploaded> {
   if (!/^(https?|s3):\/\//.test(options['url']))
     throw new AppError(
@@ -57,7 +76,9 @@ async function fromUrl(client: AdminClient, model: ModelReference, options: Opti
       `--url: wants http(s)://… or s3://…, got "${options['url']}"; download it and give its path`,
     );
   const uses = usesOf(options['uses']);
-  const body = { url: options['url'], path: options['as'], sha256: options['sha256'], uses, ...wishOf(options) };
+  const processing = await carriedProcessing(client, options);
+  const named = { url: options['url'], path: options['as'], sha256: options['sha256'] };
+  const body = { ...named, uses, ...processing, ...wishOf(options) };
   const version = await client.call<Version>(`${versionsPath(model)}/from-url`, {
     method: 'POST',
     body,
@@ -78,7 +99,8 @@ async function fromDisk(
   const progress = invocation.output === 'table';
   const uses = usesOf(options['uses']);
   const always = options['newVersion'] === true;
-  return uploadVersion(client, { model, files, always, progress, uses, ...wishOf(options) });
+  const processing = await carriedProcessing(client, options);
+  return uploadVersion(client, { model, files, always, progress, uses, ...processing, ...wishOf(options) });
 }
 
 /** Tags and facts of this call where the version is not new, then publishing and waiting, then the sentence. */

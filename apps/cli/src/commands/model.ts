@@ -19,6 +19,9 @@ function uploading(command: Command): void {
   command
     .option('--tag <tag>', 'may be repeated', many)
     .option('--framework <name>', 'onnx, tensorrt, pytorch, tensorflow, openvino, python, ensemble, custom')
+    .option('--processing <name>', 'a built-in or a module (name@3) that endpoints run which say none of their own')
+    .option('--isolation <how>', 'where that module runs: worker (the default), process, or inline (admins alone)')
+    .option('--processing-options <json>', 'its options as one JSON object')
     .option('--publish', 'publish it when it is complete')
     .option(
       '--uses <name=model>',
