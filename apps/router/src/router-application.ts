@@ -39,14 +39,14 @@ export class RouterApplication implements HttpApplication {
   private readonly stats: RouterStats;
   private readonly trials: TrialPath;
 
-  constructor({ serve, oip, openai }: Paths, others: OtherPaths, stats: RouterStats, trials: TrialPath) {
-    this.serve = serve;
-    this.oip = oip;
-    this.openai = openai;
+  constructor(paths: Paths, others: OtherPaths, stats: RouterStats, trials: TrialPath) {
+    this.serve = paths.serve;
+    this.oip = paths.oip;
+    this.openai = paths.openai;
     this.others = others;
     this.stats = stats;
     this.trials = trials;
-    serve.answersInner((call) => this.inner(call));
+    this.serve.answersInner((call) => this.inner(call));
   }
 
   admit(exchange: HttpExchange): number | HttpReply {
