@@ -1,8 +1,14 @@
 import { AppError, type DecodeOptions } from '@perch/contracts';
+import type { Sides } from './geometry.ts';
 import type { Picture } from './picture.ts';
 
-/** Options, and what the header said. Plain values: they go to other threads. */
-export type DecodeWish = Required<DecodeOptions> & { cmyk: boolean };
+/** Options, and what the header said. */
+export type DecodeWish = Required<DecodeOptions> & { cmyk: boolean; reduce?: Reduction };
+/** Sides to bring a large picture to while it is decoded: where EXIF leaves it as it is, and where it is turned by a quarter. */
+export interface Reduction {
+  plain: Sides;
+  turned: Sides;
+}
 export type Encoding = { format: 'jpeg'; quality: number } | { format: 'png' };
 
 /** What turns files into levels and back. */

@@ -1,5 +1,6 @@
 import { AppError, type DecodeOptions, decodeOptions, parseWith } from '@perch/contracts';
-import { codec } from './codec.ts';
+import { codec, type DecodeWish, type Reduction } from './codec.ts';
+import type { Sides } from './geometry.ts';
 import { imageBytes } from './image-bytes.ts';
 import { type ImageHeader, readImageHeader } from './image-header.ts';
 import type { Picture } from './picture.ts';
@@ -45,11 +46,25 @@ function release(pixels: number): void {
   }
 }
 
-async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, limits: Limits): Promise<Picture> {
+export interface Reducing {
+  /** A picture of so many pixels or fewer is decoded as it is. */
+  above: number;
+  /** Sides that a picture of these sides may be brought to; absent: it is to stay as it is. */
+  to(sides: Sides): Sides | undefined;
+}
+
+function reductionOf({ width, height }: ImageHeader, reducing: Reducing | undefined): Reduction | undefined {
+  if (!reducing || width * height <= reducing.above) return undefined;
+  const plain = reducing.to({ width, height });
+  const turned = reducing.to({ width: height, height: width });
+  return plain && turned && { plain, turned };
+}
+
+async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, wish: DecodeWish): Promise<Picture> {
   const pixels = header.width * header.height;
   await admit(pixels);
   try {
-    return await (await codec()).decode(bytes, { ...limits, cmyk: header.cmyk ?? false });
+    return await (await codec()).decode(bytes, wish);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid', `${name} is a ${header.format} that is truncated or damaged: it cannot be decoded`, {
@@ -61,11 +76,12 @@ async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, l
 }
 
 /** Decodes with options that were checked before; `name` stands in messages. */
-export function decodeNamed(image: unknown, name: string, limits: Limits): Promise<Picture> {
+export function decodeNamed(image: unknown, name: string, limits: Limits, reducing?: Reducing): Promise<Picture> {
   const bytes = imageBytes(image, name, limits.maxBytes);
   const header = readImageHeader(bytes, name);
   checkHeader(header, name, limits);
-  return decodeChecked(bytes, header, name, limits);
+  const reduce = reductionOf(header, reducing);
+  return decodeChecked(bytes, header, name, { ...limits, cmyk: header.cmyk ?? false, ...(reduce && { reduce }) });
 }
 
 /**

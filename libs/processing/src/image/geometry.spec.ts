@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { planGeometry, roundHalfEven } from './geometry.ts';
+import { planGeometry, reducedSides, roundHalfEven } from './geometry.ts';
 
 type Wish = Parameters<typeof planGeometry>[1];
 const box = (width: number, height: number) => ({ width, height });
@@ -50,5 +50,22 @@ describe('the geometry of a picture', () => {
 
   it('rounds halves to even, as Python does', () => {
     expect([0.5, 1.5, 2.5, -0.5, -1.5, 2.4, 2.6].map(roundHalfEven)).toEqual([0, 2, 2, 0, -2, 2, 3]);
+  });
+
+  it.each<[[number, number], [number, number], [number, number] | undefined]>([
+    [
+      [4000, 3000],
+      [224, 224],
+      [672, 672],
+    ],
+    [
+      [4000, 500],
+      [224, 224],
+      [672, 500],
+    ],
+    [[600, 500], [224, 224], undefined],
+  ])('lets %j for %j be brought to %j while it is decoded', (from, size, to) => {
+    const plan = planGeometry(box(...from), { size: box(...size) });
+    expect(reducedSides(box(...from), plan)).toEqual(to && box(...to));
   });
 });

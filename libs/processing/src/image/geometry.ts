@@ -71,6 +71,9 @@ function resized(sides: Sides, size: ImageSize | undefined, wish: Wish): Sides {
     : byLongest(sides, size.longestEdge);
 }
 
+/** Of a resized picture: 150 MB of levels, 600 MB as FP32. */
+const mostPixels = 50_000_000;
+
 const toMultiple = (side: number, of: number) => Math.max(of, roundHalfEven(side / of) * of);
 
 /** Lays what is there into another box: `share` of the difference stands ahead of it. */
@@ -98,10 +101,10 @@ export function planGeometry(sides: Sides, wish: Wish): Geometry {
   to = { width: Math.max(1, to.width), height: Math.max(1, to.height) };
   const step = wish.multipleOf;
   if (step) to = { width: toMultiple(to.width, step), height: toMultiple(to.height, step) };
-  if (to.width > 16_384 || to.height > 16_384)
+  if (to.width > 16_384 || to.height > 16_384 || to.width * to.height > mostPixels)
     throw new AppError(
       'invalid',
-      `image: ${sides.width} x ${sides.height} would become ${to.width} x ${to.height}, at most 16384 a side`,
+      `image: ${sides.width} x ${sides.height} would become ${to.width} x ${to.height}, at most 16384 a side and ${mostPixels} pixels`,
     );
   let plan: Geometry = { resized: to, ...to, left: 0, top: 0 };
   const both = wish.size && 'width' in wish.size ? wish.size : undefined;
@@ -114,4 +117,17 @@ export function planGeometry(sides: Sides, wish: Wish): Geometry {
     plan = into(plan, box, wish.padAt === 'center' ? middleDown : () => 0);
   }
   return plan;
+}
+
+/** How much larger than wanted a large picture stays when it is reduced while it is decoded: Pillow's `reducing_gap`. */
+const gap = 3;
+
+/**
+ * Sides that a picture may be brought to by another filter ahead of its own resizing, close enough to it (Pillow:
+ * "almost indistinguishable"); absent: its resizing would not be left enough to do.
+ */
+export function reducedSides(sides: Sides, { resized }: Geometry): Sides | undefined {
+  const width = Math.min(sides.width, gap * resized.width);
+  const height = Math.min(sides.height, gap * resized.height);
+  return width < sides.width || height < sides.height ? { width, height } : undefined;
 }

@@ -1,6 +1,7 @@
 import { AppError, type ImageInputOptions, type Tensor } from '@perch/contracts';
 import type { LoadSetup } from '../contract.ts';
 import { decodeNamed } from './decode.ts';
+import { reducedSides, type Sides } from './geometry.ts';
 import { type Found, readImages } from './image-body.ts';
 import { type ImagePlan, planImages } from './model-input.ts';
 import { readPreprocessorConfig } from './preprocessor-config.ts';
@@ -27,9 +28,13 @@ export async function loadImageInput(setup: LoadSetup<ImageInputOptions>): Promi
     alpha: plan.alpha,
     background: options.background,
   };
+  const reducing = plan.reduces && {
+    above: options.exactPixels,
+    to: (sides: Sides) => reducedSides(sides, plan.preparation.plan(sides)),
+  };
   async function tensorOf({ name, single, values }: Found): Promise<Tensor> {
     const pictures = await Promise.all(
-      values.map((value, i) => decodeNamed(value, single ? name : `${name}[${i}]`, limits)),
+      values.map((value, i) => decodeNamed(value, single ? name : `${name}[${i}]`, limits, reducing || undefined)),
     );
     const tensor = plan.preparation.tensor(pictures);
     return plan.batched ? tensor : { ...tensor, shape: tensor.shape.slice(1) };

@@ -19,6 +19,8 @@ export interface ImagePlan {
   batched: boolean;
   /** Transparent pixels, as the options or the file say. */
   alpha: 'flatten' | 'drop';
+  /** Large pictures may be reduced while they are decoded: not where single pixels are picked. */
+  reduces: boolean;
 }
 
 const types: readonly DataType[] = ['FP32', 'FP16', 'UINT8'];
@@ -131,5 +133,6 @@ export function planImages(
     pictures: fixed > 0 ? [fixed, fixed] : [1, maxBatchSize || 64],
     batched,
     alpha: options.alpha ?? alpha ?? 'flatten',
+    reduces: wish.antialias !== false && wish.resample !== 'nearest',
   };
 }

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ImageFilter } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
+import { filesOf, quietCall } from '../call.fake.ts';
+import { loadProcessing } from '../loaded-processing.ts';
 import { asFloat32, asUint8 } from '../tensor.ts';
 import { decodeImage } from './decode.ts';
 import { imageTensor, type PreparationOptions } from './image-tensor.ts';
@@ -95,4 +97,30 @@ describe('tensors', () => {
     expect(meanDistance).toBeLessThanOrEqual(1e-6);
     expect(Array.from(all).reduce((sum, value) => sum + value, 0) / all.length).toBeCloseTo(mean, 5);
   });
+});
+
+describe('a large picture', () => {
+  it.each(['photo.jpg', 'turned.jpg', 'wide.png'])(
+    '%s is close to exact where it is reduced in decoding',
+    async (name) => {
+      const signature = {
+        inputs: [{ name: 'x', datatype: 'FP32' as const, shape: [-1, 3, 16, 24] }],
+        outputs: [{ name: 'y', datatype: 'FP32' as const, shape: [-1, 2] }],
+      };
+      const levels = async (exactPixels: number) => {
+        const options = { rescaleFactor: 1, exactPixels };
+        const setup = { builtin: 'image-embedding', options, files: filesOf({}), signature, maxBatchSize: 1 };
+        const { inputs } = await (await loadProcessing(setup)).preprocess(
+          read(`pictures/${name}`),
+          'image/x',
+          quietCall,
+        );
+        return asFloat32(inputs['x']!);
+      };
+      const { most, mean } = distance(await levels(1), await levels(1_000_000));
+      expect(most).toBeLessThanOrEqual(32); // one line of photo.jpg; the others stay below 4
+      expect(mean).toBeLessThanOrEqual(1.25);
+      expect(most).toBeGreaterThan(0);
+    },
+  );
 });

@@ -15,16 +15,16 @@ export interface Resizing {
 }
 
 const middle = 1 << (weightBits - 1);
-const clipped = (sum: number): number => {
-  const level = sum >> weightBits;
-  return level < 0 ? 0 : level > 255 ? 255 : level;
-};
+
+/** Cuts off below 0 and above 255 when it is written to. */
+const levels = (count: number) => new Uint8ClampedArray(count);
+const plain = (data: Uint8ClampedArray) => new Uint8Array(data.buffer);
 
 /** One row at a time from `rows[0]` to `rows[1]`, each into as many places as there are weights. */
 function acrossRgb(from: Picture, { first, count, values, stride }: Weights, rows: [number, number]): Picture {
   const width = first.length;
   const source = from.data;
-  const data = new Uint8Array(width * (rows[1] - rows[0]) * 3);
+  const data = levels(width * (rows[1] - rows[0]) * 3);
   for (let y = rows[0], to = 0; y < rows[1]; y++)
     for (let x = 0; x < width; x++, to += 3) {
       let red = middle;
@@ -33,48 +33,69 @@ function acrossRgb(from: Picture, { first, count, values, stride }: Weights, row
       const end = x * stride + count[x]!;
       for (let k = x * stride, at = (y * from.width + first[x]!) * 3; k < end; k++, at += 3) {
         const weight = values[k]!;
-        red = (red + source[at]! * weight) | 0;
-        green = (green + source[at + 1]! * weight) | 0;
-        blue = (blue + source[at + 2]! * weight) | 0;
+        red = (red + Math.imul(source[at]!, weight)) | 0;
+        green = (green + Math.imul(source[at + 1]!, weight)) | 0;
+        blue = (blue + Math.imul(source[at + 2]!, weight)) | 0;
       }
-      data[to] = clipped(red);
-      data[to + 1] = clipped(green);
-      data[to + 2] = clipped(blue);
+      data[to] = red >> weightBits;
+      data[to + 1] = green >> weightBits;
+      data[to + 2] = blue >> weightBits;
     }
-  return { width, height: rows[1] - rows[0], channels: 3, data };
+  return { width, height: rows[1] - rows[0], channels: 3, data: plain(data) };
 }
 
 function acrossGray(from: Picture, { first, count, values, stride }: Weights, rows: [number, number]): Picture {
   const width = first.length;
-  const data = new Uint8Array(width * (rows[1] - rows[0]));
+  const source = from.data;
+  const data = levels(width * (rows[1] - rows[0]));
   for (let y = rows[0], to = 0; y < rows[1]; y++)
     for (let x = 0; x < width; x++, to++) {
       let sum = middle;
       const end = x * stride + count[x]!;
       for (let k = x * stride, at = y * from.width + first[x]!; k < end; k++, at++)
-        sum = (sum + from.data[at]! * values[k]!) | 0;
-      data[to] = clipped(sum);
+        sum = (sum + Math.imul(source[at]!, values[k]!)) | 0;
+      data[to] = sum >> weightBits;
     }
-  return { width, height: rows[1] - rows[0], channels: 1, data };
+  return { width, height: rows[1] - rows[0], channels: 1, data: plain(data) };
 }
 
-/** Whole rows are added up, so that memory is read in its order. `skipped`: rows of the source that are not in `from`. */
+/** Four levels of a row side by side: they share their weights. `skipped`: rows of the source that are not in `from`. */
 function down(from: Picture, { first, count, values, stride }: Weights, skipped: number): Picture {
   const length = from.width * from.channels;
   const height = first.length;
   const source = from.data;
-  const data = new Uint8Array(height * length);
-  const sums = new Int32Array(length);
-  for (let y = 0; y < height; y++) {
-    sums.fill(middle);
-    for (let k = 0; k < count[y]!; k++) {
-      const weight = values[y * stride + k]!;
-      const row = (first[y]! + k - skipped) * length;
-      for (let i = 0; i < length; i++) sums[i] = (sums[i]! + source[row + i]! * weight) | 0;
+  const data = levels(height * length);
+  const four = length - (length % 4);
+  for (let y = 0, to = 0; y < height; y++) {
+    const begin = y * stride;
+    const end = begin + count[y]!;
+    const top = (first[y]! - skipped) * length;
+    let i = 0;
+    for (; i < four; i += 4, to += 4) {
+      let a = middle;
+      let b = middle;
+      let c = middle;
+      let d = middle;
+      for (let k = begin, at = top + i; k < end; k++, at += length) {
+        const weight = values[k]!;
+        a = (a + Math.imul(source[at]!, weight)) | 0;
+        b = (b + Math.imul(source[at + 1]!, weight)) | 0;
+        c = (c + Math.imul(source[at + 2]!, weight)) | 0;
+        d = (d + Math.imul(source[at + 3]!, weight)) | 0;
+      }
+      data[to] = a >> weightBits;
+      data[to + 1] = b >> weightBits;
+      data[to + 2] = c >> weightBits;
+      data[to + 3] = d >> weightBits;
     }
-    for (let i = 0, to = y * length; i < length; i++, to++) data[to] = clipped(sums[i]!);
+    for (; i < length; i++, to++) {
+      let sum = middle;
+      for (let k = begin, at = top + i; k < end; k++, at += length)
+        sum = (sum + Math.imul(source[at]!, values[k]!)) | 0;
+      data[to] = sum >> weightBits;
+    }
   }
-  return { ...from, height, data };
+  return { ...from, height, data: plain(data) };
 }
 
 function nearest(from: Picture, columns: Int32Array, rows: Int32Array): Picture {

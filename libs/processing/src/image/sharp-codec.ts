@@ -23,6 +23,10 @@ async function decode(sharp: Sharp, bytes: Uint8Array, wish: DecodeWish): Promis
     ignoreIcc: true, // as Pillow: models saw levels, not colours
     autoOrient: wish.orient,
   }).timeout({ seconds: wish.decodeSeconds });
+  if (wish.reduce) {
+    const turned = wish.orient && ((await image.metadata()).orientation ?? 1) >= 5;
+    image.resize({ ...wish.reduce[turned ? 'turned' : 'plain'], fit: 'fill', kernel: 'linear' });
+  }
   if (wish.cmyk) {
     const inks = await image
       .pipelineColourspace('cmyk')
