@@ -27,7 +27,8 @@ export async function readFacts(wish: FactsWish): Promise<{ facts: ModuleFacts; 
   return factsOf(await look(wish));
 }
 
-function look({ bundle, sdk, timeoutMs = limitMs }: FactsWish): Promise<Seen> {
+/** The members of a bundle's default export that are no functions, and the types of all: found in that process. */
+export function look({ bundle, sdk, timeoutMs = limitMs }: FactsWish): Promise<Seen> {
   const readable = [sdk.libraries, sdk.packages, fileURLToPath(new URL('../..', import.meta.url))];
   const child = spawn(
     process.execPath,
