@@ -35,7 +35,8 @@ export default defineProcessing({
       const outputs = await ctx.infer({
         input: float32(window.slice(), [1, before + step]),
         state,
-        sr: tensor('INT64', rate),
+        // a scalar, which model servers take as one element
+        sr: tensor('INT64', [rate]),
       });
       probabilities[at] = asFloats(outputs['output']!)[0]!;
       state = outputs['stateN']!;
