@@ -296,6 +296,27 @@ describe('endpoints with processing modules', () => {
       expect(await world.states('w/a')).toEqual(['1 ready']);
     });
 
+    it('needs no version of the registry: the number of its module is its version', async () => {
+      const spec = (module: string, more: object = {}) =>
+        ({ name: 'w/none', engine: { platform: 'custom' }, processing: { module }, ...more }) as never;
+      await apply(spec('work/a'));
+      await converge();
+      const { spec: written, status, deployments } = await world.endpoint('w/none');
+      expect(written.model).toEqual({ project: 'modules', name: 'work-a', none: true });
+      expect(status).toMatchObject({ phase: 'ready', message: 'version 1 serves' });
+      expect(deployments).toMatchObject([{ modelless: true, processing: { module: 'work/a@1' } }]);
+      world.modules.put('work/a', 'works better', process);
+      await apply(spec('work/a', { traffic: { mode: 'progressive' } }));
+      await converge();
+      expect(router.versions('w/none').sort()).toEqual([1, 2]);
+      expect((await why('w/none')).map(({ message }) => message)).toContain(
+        'it has none: its module does all the work, whose number is the version',
+      );
+      await apply(spec('work/a'));
+      await converge();
+      expect(router.versions('w/none')).toEqual([2]);
+    });
+
     it('stops, starts and goes', async () => {
       await apply(modelless('w/a', 'p/none', { processing: { module: 'work/b' }, stopped: true }));
       await converge();

@@ -28,8 +28,13 @@ export const endpointModel = z
     maxVersions: z.number().int().min(1).max(64).optional(),
     /** Served from what a Triton without an agent holds, not from the registry: `<server or pool>/<Triton model>`. */
     source: modelSource.optional(),
+    /** There is none: a module does all the work (`engine.platform: custom`), and its number is the version. */
+    none: z.literal(true).optional(),
   })
   .superRefine((value, ctx) => {
+    const besides = (['version', 'select', 'maxVersions', 'source'] as const).find((key) => value[key] !== undefined);
+    if (value.none && besides)
+      ctx.addIssue({ code: 'custom', path: [besides], message: 'has no meaning where there is no model (none)' });
     if (value.version !== undefined && (value.select || value.maxVersions !== undefined))
       ctx.addIssue({
         code: 'custom',

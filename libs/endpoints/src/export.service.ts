@@ -54,16 +54,13 @@ export class ExportService {
         'invalid',
         `endpoint ${name} is served from ${spec.model.source}: its files are its owner's, not in the registry`,
       );
+    if (spec.model.none) throw noModel(name);
     const version = await this.pick(row, spec, wanted);
     const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
     for (const project of [spec.model.project, ...projectsOf(used)]) mayRead(project);
     const resolved = await this.resolve(spec, version, used);
     const [variant] = resolved.body.variants;
-    if (!variant)
-      throw new AppError(
-        'invalid',
-        `endpoint ${name}, version ${version.number}: it has no model to export, its processing module does all the work`,
-      );
+    if (!variant) throw noModel(`${name}, version ${version.number}`);
     const folders = planExport(variant, resolved.origins, this.configs);
     const { processing, processingFiles } = resolved.body;
     const { module } = processing;
@@ -120,6 +117,9 @@ export class ExportService {
     };
   }
 }
+
+const noModel = (thing: string) =>
+  new AppError('invalid', `endpoint ${thing}: it has no model to export, its processing module does all the work`);
 
 const projectsOf = (used: readonly Used[]): string[] =>
   used.flatMap(({ use, uses }) => [use.model.slice(0, use.model.indexOf('/')), ...projectsOf(uses)]);

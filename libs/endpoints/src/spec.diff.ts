@@ -41,10 +41,14 @@ export function effectOf(
   const anew = touches(changes, 'processing') ? wanted.filter((version) => !load.includes(version)) : [];
   const drop = before === null ? [] : serving.filter((version) => !wanted.includes(version));
   if (load.length > 0) {
-    const model = `version ${load.join(', ')} of ${after.model.project}/${after.model.name}`;
+    const numbers = load.join(', ');
+    const model = after.model.none
+      ? `module ${after.processing?.module}`
+      : `version ${numbers} of ${after.model.project}/${after.model.name}`;
     const onServers = `${after.fleet.replicas} server${after.fleet.replicas === 1 ? '' : 's'} of pool ${after.fleet.pool}`;
     const custom = after.engine.platform === 'custom';
-    effect.push(custom ? `runs ${model} by its module alone, on no server` : `loads ${model} on ${onServers}`);
+    const alone = after.model.none ? '' : ' by its module';
+    effect.push(custom ? `runs ${model}${alone} alone, on no server` : `loads ${model} on ${onServers}`);
   }
   if (serving.length > 0 && load.length > 0) effect.push(`version ${serving.join(', ')} serves until that is ready`);
   if (anew.length > 0)

@@ -60,6 +60,24 @@ describe('what a spec may say', () => {
     expect([error.code, error.message]).toEqual(['invalid', expect.stringContaining(words)]);
   });
 
+  it('names the model of an endpoint that has none', () => {
+    const alone = { name: 'w', engine: { platform: 'custom' }, processing: { module: 'work/a@3' } };
+    const named = { project: 'modules', name: 'work-a', none: true };
+    expect(parseSpec(alone).model).toEqual(named);
+    expect(parseSpec({ ...alone, model: { none: true } }).model).toEqual(named);
+    expect(parseSpec(parseSpec(alone))).toEqual(parseSpec(alone));
+    const other = { ...parseSpec(alone), processing: { module: 'work/b@1' } };
+    expect(parseSpec(other).model).toEqual(named);
+  });
+
+  it.each<[object, string]>([
+    [{ model: undefined, engine: { platform: 'custom' } }, 'model'],
+    [{ model: { ...minimal.model, none: true }, processing: { module: 'a@1' } }, 'model.none: wants engine.platform custom'],
+    [{ model: { ...minimal.model, none: true, version: 3 }, engine: { platform: 'custom' }, processing: { module: 'a@1' } }, 'model.version'],
+  ])('refuses %j as an endpoint without a model', (part, words) => {
+    expect(refused({ ...minimal, ...part })).toMatchObject({ code: 'invalid', message: expect.stringContaining(words) });
+  }); // biome-ignore format: rows
+
   it('keeps slo as information', () =>
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 

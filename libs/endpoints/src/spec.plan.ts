@@ -5,6 +5,7 @@ import {
   parseBuiltinOptions,
   parseWith,
   sourceModelName,
+  splitModule,
 } from '@perch/contracts';
 import { engineContradictions } from './resolve/engine-settings.plan.ts';
 
@@ -26,6 +27,9 @@ const rules: readonly Rule[] = [
 export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
   rules.filter(([, when]) => when(spec)).map(([path, , message]) => ({ path, message }));
 
+/** Stands for the project of endpoints that have no model. */
+const moduleProject = 'modules';
+
 /** What a spec may not say although each field by itself is fine. */
 function contradictions({ engine, traffic, model, processing, idempotent }: EndpointSpec): UnavailablePart[] {
   const faults: UnavailablePart[] = [];
@@ -40,6 +44,8 @@ function contradictions({ engine, traffic, model, processing, idempotent }: Endp
   if (tooLarge !== undefined && engine.maxBatchSize)
     add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
   faults.push(...engineContradictions(engine));
+  if (model.none && (engine.platform !== 'custom' || processing?.module === undefined))
+    add('model.none', 'wants engine.platform custom and a processing.module that does the work');
   if (engine.platform === 'custom' && processing?.builtin !== undefined)
     add('processing.builtin', 'engine.platform custom has no model: give processing.module, one with a process hook');
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
@@ -70,11 +76,21 @@ export function refuseKind(input: unknown): void {
   );
 }
 
-/** An endpoint that is served by an external Triton need not name a model of the registry. */
+interface Nameless {
+  model?: { source?: unknown; none?: unknown };
+  engine?: { platform?: unknown };
+  processing?: { module?: unknown };
+}
+
+/** An endpoint that is served by an external Triton, or by a module alone, need not name a model of the registry. */
 export function nameSource(input: unknown): unknown {
-  const model = (input as { model?: { source?: unknown } } | null)?.model;
-  if (typeof model?.source !== 'string') return input;
-  return { ...(input as object), model: { ...sourceModelName(model.source), ...model } };
+  const { model, engine, processing } = (input ?? {}) as Nameless;
+  if (typeof model?.source === 'string')
+    return { ...(input as object), model: { ...sourceModelName(model.source), ...model } };
+  const isNone = model?.none === true || (model === undefined && engine?.platform === 'custom');
+  if (!isNone || typeof processing?.module !== 'string') return input;
+  const name = splitModule(processing.module).name.replaceAll('/', '-').slice(0, 64);
+  return { ...(input as object), model: { project: moduleProject, name, ...model, none: true } };
 }
 
 /**

@@ -36,6 +36,7 @@ export function endpointText(endpoint: Endpoint, now: number, split?: Split): st
 }
 
 function followsText(model: Endpoint['spec']['model']): string {
+  if (model.none) return 'no model: its module does all the work';
   const name = `${model.project}/${model.name}`;
   if (model.version !== undefined) return `${name}, version ${model.version} alone`;
   const { tags = [], tagMatch = 'all', published = true } = model.select ?? {};

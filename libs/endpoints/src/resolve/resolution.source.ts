@@ -30,6 +30,9 @@ import {
   type VersionSource,
 } from './version.source.ts';
 
+/** Id of what stands for a version where there is no model. */
+export const noFilesId = '';
+
 export interface Resolution extends Resolved {
   /** By Triton model name, for the served model and all that it needs. */
   origins: Map<string, Origin>;
@@ -88,7 +91,7 @@ export class ResolutionSource {
     { spec, version, processing, origins }: Omit<Whole, 'files' | 'uses'>,
     used: readonly Used[],
   ): Promise<Resolved> {
-    const files = await this.versions.filesOf(version.id);
+    const files = version.id === noFilesId ? [] : await this.versions.filesOf(version.id);
     if (wantsNoModel(spec.engine, files, processing))
       return resolveModelless(spec, { ...version, files: [...files] }, processing);
     const uses: ResolvedUse[] = [];
