@@ -27,17 +27,20 @@ interface Notes {
   note(sentence: string): void;
 }
 
-const foreignEngines = ['sklearn', 'xgboost', 'lightgbm', 'custom', 'custom_async'];
+const foreignEngines = ['sklearn', 'xgboost', 'lightgbm'];
 
-/** Only `triton` serves models here; the others ran Python in ClearML's own process. */
+/** The work is done by the module that --preprocess names, and no model is loaded. */
+export const isCustom = (engine: string | undefined): boolean => engine === 'custom' || engine === 'custom_async';
+
+/** `triton` serves models, `custom` and `custom_async` are modules; the others ran Python in ClearML's own process. */
 export function checkEngine(engine: string | undefined): void {
-  if (engine === 'triton') return;
+  if (engine === 'triton' || isCustom(engine)) return;
   if (foreignEngines.includes(engine ?? ''))
     throw new AppError(
       'invalid',
       `--engine ${engine}: models run on Triton here; export the model to ONNX (skl2onnx, onnxmltools) and use --engine triton`,
     );
-  throw new AppError('invalid', `--engine: wants triton, got "${engine ?? ''}"`);
+  throw new AppError('invalid', `--engine: wants triton, custom or custom_async, got "${engine ?? ''}"`);
 }
 
 /** Endpoint names keep their slashes; other characters follow the rule for names. `--version` is a last segment. */
@@ -91,6 +94,36 @@ export const modelNames = (flags: ClearmlFlags, notes: Notes): { project?: strin
   ...(flags.project === undefined ? {} : { project: plainName(flags.project, 'project', notes) }),
   ...(flags.name === undefined ? {} : { name: plainName(exactName(flags.name), 'model', notes) }),
 });
+
+const ofModels = [
+  ['inputSize', '--input-size'], ['inputType', '--input-type'], ['inputName', '--input-name'],
+  ['outputSize', '--output-size'], ['outputType', '--output-type'], ['outputName', '--output-name'],
+  ['auxConfig', '--aux-config'],
+] as const; // biome-ignore format: a table
+
+/** Engine settings of `--engine custom`: none but that. What only a model server would read is said to be of no use. */
+export function customEngine(flags: ClearmlFlags, notes: Notes): EngineSpec {
+  const useless = ofModels.filter(([key]) => flags[key] !== undefined).map(([, flag]) => flag);
+  if (useless.length > 0)
+    notes.note(`note: ${useless.join(', ')}: not used with --engine ${flags.engine}; the module reads the body itself`);
+  return { platform: 'custom' };
+}
+
+/** `model add --engine custom` without a model: the module is all there is. */
+export const planModule = (flags: ClearmlFlags, notes: Notes): Omit<EndpointSpecInput, 'model'> => ({
+  kind: 'Endpoint',
+  name: endpointNameOf(flags.endpoint, flags.version, notes),
+  engine: customEngine(flags, notes),
+});
+
+/** Under what name the file of `--preprocess` is registered: the endpoint's, so that each change is its next number. */
+export const moduleNameOf = (flags: ClearmlFlags, notes: Notes): string =>
+  endpointNameOf(flags.endpoint, undefined, notes)
+    .toLowerCase()
+    .split('/')
+    .map((segment) => segment.replace(/^[._-]+/, '').slice(0, 64) || 'module')
+    .slice(0, 4)
+    .join('/');
 
 /** `model auto-update`: an endpoint that follows the newest versions. */
 export function planAutoUpdate(

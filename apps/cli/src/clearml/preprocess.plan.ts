@@ -47,7 +47,7 @@ export function preprocessRefusal(file: string, source: string | undefined, endp
     : `The built-in ${builtin} will fit and is not available yet; until then preprocess in the client, with --processing passthrough`;
   return [
     `--preprocess ${file}: Python does not run in the router. ${advice}`,
-    'or write it as a module (registering own modules is not available yet):',
+    'or write it as a module, and give the file (--preprocess module.ts registers it):',
     '',
     skeleton,
   ].join('\n');
