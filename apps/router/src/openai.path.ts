@@ -63,10 +63,7 @@ export class OpenAiPath {
     if (!api)
       throw new AppError('not_found', `there is no ${path}; there are ${Object.keys(apis).join(', ')}, /v1/models`);
     if (method !== 'POST') throw new AppError('invalid', `send POST, not ${method}`);
-    const limits = this.limitsOf(table);
-    const isKnown = headers['authorization'] !== undefined || limits.public === 0;
-    if (isKnown) this.keys.find(table, headers['authorization']);
-    return { pending: new OpenAiPending(api, requestId), limit: isKnown ? limits.all : limits.public };
+    return { pending: new OpenAiPending(api, requestId), limit: this.mostBytes(table, headers['authorization']) };
   }
 
   /** Finds the endpoint that the body names. Throws what the client is to be told. */
@@ -120,6 +117,18 @@ export class OpenAiPath {
     const one = usable.find(({ name }) => name === id);
     if (!one) throw new AppError('not_found', `there is no model ${id}`);
     return modelOf(one);
+  }
+
+  /** Clients of OpenAI always send some key: an unknown one is as good as none, where there are endpoints that want none. */
+  private mostBytes(table: CompiledTable, authorization: string | undefined): number {
+    const limits = this.limitsOf(table);
+    try {
+      this.keys.find(table, authorization);
+      return limits.all;
+    } catch (error) {
+      if (limits.public === 0) throw error;
+      return limits.public;
+    }
   }
 
   private limitsOf(table: CompiledTable): Limits {
