@@ -17,10 +17,7 @@ export interface ImageCodec {
   encode(picture: Picture, encoding: Encoding): Promise<Uint8Array>;
 }
 
-/**
- * Where a host leaves a codec for code that cannot load native libraries of its own: a module in a process with
- * permission flags. Bundles hold a copy of this file, so the name is all that both sides share.
- */
+/** Where a host leaves another codec than sharp, for code that cannot load native libraries; specs leave a slow one. */
 export const hostCodec = Symbol.for('perch.imageCodec');
 type Host = { [hostCodec]?: ImageCodec };
 
