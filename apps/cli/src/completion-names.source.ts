@@ -1,4 +1,4 @@
-import type { Endpoint, Page, ProcessingModuleRecord, Rollout, Webhook } from '@perch/contracts';
+import type { Endpoint, Page, Pipeline, ProcessingModuleRecord, Rollout, Webhook } from '@perch/contracts';
 import type { AdminClient } from './admin.client.ts';
 import { Invocation } from './invocation.ts';
 
@@ -21,6 +21,8 @@ const modules = async (client: AdminClient) =>
 const numberedModules = async (client: AdminClient) =>
   (await page<ProcessingModuleRecord>(client, '/modules')).map(({ name, number }) => `${name}@${number}`);
 
+const pipelines = async (client: AdminClient) => (await page<Pipeline>(client, '/pipelines')).map(({ name }) => name);
+
 const first: Record<string, (client: AdminClient) => Promise<string[]>> = {
   'rollout show': past,
   'rollout watch': past,
@@ -33,6 +35,12 @@ const first: Record<string, (client: AdminClient) => Promise<string[]>> = {
   'rollout advance': rollouts,
   'rollout promote': rollouts,
   'rollout abort': rollouts,
+  'pipeline show': pipelines,
+  'pipeline history': pipelines,
+  'pipeline run': pipelines,
+  'pipeline export': pipelines,
+  'pipeline remove': pipelines,
+  'pipeline rollback': pipelines,
   'processing show': modules,
   'processing remove': numberedModules,
   'webhook remove': webhooks,

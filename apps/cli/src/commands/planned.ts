@@ -1,9 +1,7 @@
 import type { Command } from 'commander';
 import { addPlanned } from '../verb.ts';
 
-const planned: Record<string, string> = {
-  pipeline: 'run several endpoints behind and beside one another as one',
-};
+const planned: Record<string, string> = {};
 
 /** A noun that is understood and not built yet. */
 export function define(program: Command, noun: string): void {
