@@ -97,6 +97,8 @@ export const createVersion = z
     uses: versionUses.optional(),
     /** Of endpoints that do not say their own. */
     processing: processingSpec.optional(),
+    /** Somebody trusts the pickled model that the Python template is to load; kept in the audit log. */
+    allowPickle: z.literal(true).optional(),
     ...describing,
   })
   .meta({ id: 'CreateVersion' });

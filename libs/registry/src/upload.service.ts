@@ -17,6 +17,7 @@ import { Transactions, type Tx } from '@perch/platform/database';
 import { BlobService } from './blob.service.ts';
 import { guessFramework } from './framework.decide.ts';
 import type { ModelEntity } from './model.entity.ts';
+import { pickledModels } from './pickle.decide.ts';
 import type { VersionEntity } from './version.entity.ts';
 import { checkSizes, describingChange, tagsChange, totalBytes } from './version.plan.ts';
 import { nameOf, toVersion, VersionStore } from './version.store.ts';
@@ -57,6 +58,7 @@ export class UploadService {
     const checked = parseWith(createVersion, wish, `version of ${project}/${name}`);
     checkManifest(checked.files);
     checkSizes(checked.files);
+    pickledModels(checked);
     const digest = manifestDigest(checked.files);
     const { number, fresh } = await this.transactions.run(async (tx) => {
       const model = await this.numbers.lock(tx, project, name);
@@ -111,7 +113,9 @@ export class UploadService {
       id,
       wish.files.map((file) => ({ ...file, blobId: placed.get(file.sha256) as string })),
     );
-    await this.changes.record(tx, actor, 'version.create', { model, number }, { manifestDigest: digest });
+    const pickled = pickledModels(wish);
+    const allowed = pickled.length > 0 ? { allowPickle: pickled } : {};
+    await this.changes.record(tx, actor, 'version.create', { model, number }, { manifestDigest: digest, ...allowed });
     return number;
   }
 
