@@ -22,6 +22,7 @@ export interface Bundle {
  */
 export async function bundleModule({ root, entry, packages }: ModuleFolder): Promise<Bundle> {
   const { build } = await import('esbuild');
+  const required = new Set<string>();
   const result = await build({
     entryPoints: [entry],
     absWorkingDir: root,
@@ -36,7 +37,7 @@ export async function bundleModule({ root, entry, packages }: ModuleFolder): Pro
     logLevel: 'silent',
     mainFields: ['module', 'main'],
     tsconfigRaw: { compilerOptions: { target: 'es2023', useDefineForClassFields: true } },
-    plugins: [importRule(packages)],
+    plugins: [importRule(packages, required)],
   }).catch((error: BuildFailure) => {
     if (!Array.isArray(error.errors)) throw error;
     throw faultsError(
@@ -44,7 +45,7 @@ export async function bundleModule({ root, entry, packages }: ModuleFolder): Pro
       error.errors.map((found) => faultOf(found)),
     );
   });
-  const bytes = Buffer.from(result.outputFiles[0]!.contents);
+  const bytes = Buffer.concat([Buffer.from(requireText([...required].sort())), result.outputFiles[0]!.contents]);
   if (bytes.length > mostBundleBytes)
     throw new AppError(
       'too_large',
@@ -60,7 +61,16 @@ export async function bundleModule({ root, entry, packages }: ModuleFolder): Pro
   return { bytes, sources };
 }
 
-const importRule = (listed: ReadonlySet<string>): Plugin => ({
+/** Packages of the older kind ask for parts of Node by `require`, which ESM has not. */
+function requireText(names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const imports = names.map((name, at) => `import required${at} from ${JSON.stringify(name)};\n`);
+  const members = names.map((name, at) => `${JSON.stringify(name)}: required${at}`);
+  return `${imports.join('')}const require = (name) => ({ ${members.join(', ')} })[name];\n`;
+}
+
+/** `required`: told which parts of Node are asked for by `require`. */
+const importRule = (listed: ReadonlySet<string>, required: Set<string>): Plugin => ({
   name: 'import-rule',
   setup(build) {
     build.onResolve({ filter: /.*/ }, ({ path, importer, kind }) => {
@@ -68,7 +78,9 @@ const importRule = (listed: ReadonlySet<string>): Plugin => ({
       const by = /(^|\/)node_modules\//.test(importer) ? 'package' : 'module';
       const verdict = judgeImport({ specifier: path, by }, listed, builtins);
       if ('refused' in verdict) return { errors: [{ text: verdict.refused }] };
-      return 'left' in verdict ? { path: verdict.left, external: true } : undefined;
+      if ('bundled' in verdict) return undefined;
+      if (kind === 'require-call') required.add(verdict.left);
+      return { path: verdict.left, external: true };
     });
     build.onLoad({ filter: /\.node$/ }, ({ path }) => ({
       errors: [{ text: `${path} is native code, which cannot be bundled` }],

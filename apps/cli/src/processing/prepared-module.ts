@@ -34,12 +34,12 @@ export interface PreparedModule {
  */
 export async function prepareModule(place: string): Promise<PreparedModule> {
   const folder = await findModule(place);
+  await checkFixtures(folder);
   const sdk = installedSdk();
   const { bytes, sources } = await bundleModule(folder);
   const faults = await typeFaults(folder.entry, folder.root, sdk);
   if (faults.length > 0) throw faultsError(`${pathIn(folder.root, folder.entry)} has type errors`, faults);
   const { facts, unknown } = await readFacts({ bundle: bytes, sdk });
-  await checkFixtures(folder);
   const scratch = await mkdtemp(join(tmpdir(), 'perch-module-'));
   const close = () => rm(scratch, { recursive: true, force: true });
   try {
