@@ -94,4 +94,20 @@ describe('modules that stream', () => {
     const text = await response.text();
     expect(text).toHaveLength(24 * (megabyte + 'data: ""\n\n'.length) + 'data: "end"\n\n'.length);
   });
+
+  it('count a client that does not read in time as one that left, not against the version', async () => {
+    const module = stand.module(
+      'endless',
+      `async process(body, _state, ctx) { for (;;) await ctx.stream('x'.repeat(1_000_000)); },`,
+    );
+    stand.set('endless', module, 'inline', { timeoutMs: 1_000 });
+    await stand.publish();
+    const url = `${stand.stand.router.address}/serve/endless`;
+    const response = await fetch(url, { method: 'POST', body: '{}', headers: accept });
+    const counted = /perch_router_requests_total\{endpoint="endless",[^}]*outcome="(\w+)"\} 1/;
+    let outcome: string | undefined;
+    while (!outcome) outcome = counted.exec((await stand.stand.send('/metrics')).text)?.[1];
+    expect(outcome).toBe('cancelled');
+    await response.body!.cancel();
+  });
 });

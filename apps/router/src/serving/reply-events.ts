@@ -67,11 +67,16 @@ export class ReplyEvents {
     call.arm.stats.countFirstEvent(now - call.startedAt);
   }
 
-  /** Resolves when the client takes more. Throws `timeout` when it does not within the deadline, `cancelled` when it went. */
+  /** Resolves when the client takes more. Throws `cancelled` when it went away, or does not within the deadline. */
   async send(event: unknown): Promise<void> {
     const taken = this.stream.write(this.textOf(event));
-    if (taken)
-      await withTimeout(taken, Math.ceil(this.call.remainingMs()), 'waiting for the client to take its events');
+    if (!taken) return;
+    try {
+      await withTimeout(taken, Math.ceil(this.call.remainingMs()), 'taking events');
+    } catch (cause) {
+      // a client that reads too slowly is no fault of the version
+      throw new AppError('cancelled', 'the client did not take its events', { cause });
+    }
   }
 
   /** `body`: the reply as JSON. */
