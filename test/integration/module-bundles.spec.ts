@@ -4,10 +4,13 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleModule } from '../../apps/cli/src/processing/bundle.ts';
 import { readFacts } from '../../apps/cli/src/processing/facts.source.ts';
+import { runFixtures } from '../../apps/cli/src/processing/fixture-set.ts';
 import { findModule } from '../../apps/cli/src/processing/module-folder.source.ts';
 import { prepareModule } from '../../apps/cli/src/processing/prepared-module.ts';
 import { installedSdk } from '../../apps/cli/src/processing/sdk.source.ts';
+import { skeletonFiles } from '../../apps/cli/src/processing/skeleton.plan.ts';
 import { typeFaults } from '../../apps/cli/src/processing/type-check.ts';
+import { verdictsFault } from '../../apps/cli/src/processing/verdict.plan.ts';
 
 const head = `import { defineProcessing, float32 } from '@perch/processing';\n`;
 const body = `export default defineProcessing({
@@ -135,5 +138,21 @@ describe('a module on its way to the registry', () => {
     await expect(findModule(join(await place({ 'a.py': '' }), 'a.py'))).rejects.toMatchObject(
       refusal('is no TypeScript file'),
     );
+  });
+
+  it('as `processing new` writes it is good, and its fixture as wanted in a thread and in a process', async () => {
+    const files = Object.fromEntries(skeletonFiles('mine', 'lengths').map(({ path, text }) => [path, text]));
+    const prepared = await prepareModule(await place(files));
+    for (const isolation of ['worker', 'process'] as const) {
+      const [verdict] = await runFixtures(prepared, { model: 'recorded', isolation });
+      expect(verdict).toMatchObject({ name: 'first', ok: true, told: ['count texts 2'], differences: [] });
+    }
+    await writeFile(prepared.folder.fixtures[0]!.file, '{"body": {"text": ["a"]}, "wanted": {"lengths": [2]}}');
+    const [differs] = await runFixtures(prepared, { model: 'recorded' });
+    expect(differs).toMatchObject({ ok: false, differences: [{ path: 'lengths[0]' }] });
+    expect(() => {
+      throw verdictsFault([differs!]);
+    }).toThrow('1 of 1 fixtures are not answered as wanted');
+    await prepared.close();
   });
 });

@@ -13,7 +13,7 @@ export const run: Run = async (invocation, [place], options) => {
   try {
     for (const note of prepared.notes) invocation.note(note);
     const name = (options['name'] as string | undefined) ?? nameOfPlace(prepared.folder);
-    const tested = options['test'] === false ? 0 : await testRecorded(prepared);
+    const tested = options['test'] === false ? 0 : await testRecorded(invocation, prepared);
     return options['dryRun']
       ? wouldAdd(name, prepared, tested)
       : await add(invocation, name, prepared, tested, options);
@@ -23,10 +23,12 @@ export const run: Run = async (invocation, [place], options) => {
 };
 
 /** Fixtures whose model's answers are recorded, or whose module asks no model, say at once whether the module does its work. */
-async function testRecorded(prepared: PreparedModule): Promise<number> {
+async function testRecorded(invocation: Invocation, prepared: PreparedModule): Promise<number> {
   const verdicts = await runFixtures(prepared, { model: 'recorded', skipUnrecorded: true });
   const fault = verdictsFault(verdicts);
   if (fault) throw fault;
+  for (const { name, told } of verdicts)
+    for (const line of told.filter((one) => one.startsWith('note: '))) invocation.note(`${line} (fixture ${name})`);
   return verdicts.length;
 }
 

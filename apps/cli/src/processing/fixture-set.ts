@@ -8,6 +8,7 @@ import { type FixtureVerdict, runFixture } from './fixture-run.ts';
 import type { ModelSource } from './model.source.ts';
 import type { PreparedModule } from './prepared-module.ts';
 import { noModel, parseRecording, recordedModel, recordingModel } from './recording.plan.ts';
+import { taskFaults } from './task-check.plan.ts';
 
 export interface FixtureSettings {
   /** Who answers for the model: an endpoint's, what is recorded beside each fixture, or one recording for all. */
@@ -65,6 +66,9 @@ async function runOne(
     loaded = await host.load({ module, isolation, options, files, signature, maxBatchSize });
     const request = await fixtureBody(fixture, file);
     const verdict = await runFixture({ name, fixture, request, loaded, model, endpoint });
+    verdict.told.push(
+      ...taskFaults(facts.task, { request: fixture.files ? undefined : fixture.body, reply: verdict.reply }),
+    );
     if (record && verdict.ok !== false) await writeFile(recordingOf(file), `${JSON.stringify(recording, null, 1)}\n`);
     return verdict;
   } finally {
