@@ -66,6 +66,18 @@ export class ExampleRun {
     return JSON.parse(text);
   }
 
+  /** As `serve`, of what was added just now: waits while routers say that they load it. */
+  async settled(endpoint, body, limitMs = 90_000) {
+    for (const end = Date.now() + limitMs; ; ) {
+      try {
+        return await this.serve(endpoint, body);
+      } catch (error) {
+        if (!/answered 503/.test(error.message) || Date.now() > end) throw error;
+      }
+      await new Promise((again) => setTimeout(again, 250));
+    }
+  }
+
   serve(endpoint, body, headers) {
     return this.post(`/serve/${endpoint}`, body, headers);
   }

@@ -1,6 +1,7 @@
 /** A module that decodes, cuts and encodes pictures, wherever it runs: sharp is native, and is loaded in each of them. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { BoundModule } from '@perch/contracts';
 import { type CallContext, ModuleHost } from '@perch/processing';
 import { afterAll, describe, expect, it } from 'vitest';
 
@@ -19,11 +20,11 @@ export default defineProcessing({
   postprocess: ({ x }, { carry }) => ({ shape: x.shape, same: carry }),
 });`);
 const digest = createHash('sha256').update(bundle).digest('hex');
-const module = {
+const module: BoundModule = {
   name: 'pictures',
   number: 1,
   digest,
-  facts: { hooks: ['preprocess' as const, 'process' as const, 'postprocess' as const], body: 'json' as const },
+  facts: { hooks: ['preprocess', 'process', 'postprocess'], body: 'json' },
   files: [{ path: 'module.mjs', sha256: digest, sizeBytes: bundle.length }],
 };
 const photo = readFileSync(new URL('../../libs/processing/reference/images/pictures/photo.jpg', import.meta.url));
