@@ -142,7 +142,7 @@ describe("ClearML's command lines, pasted", () => {
       2,
       'defineProcessing',
     ],
-    ['perch model add --engine sklearn --endpoint e --name auto --project p', 2, 'ONNX'],
+    ['perch model add --engine sklearn --endpoint e --name auto --project p', 2, '--allow-pickle'],
     ['perch model add --engine triton --endpoint e --name auto --project p --input-size 1 x', 2, '--input-size'],
     [
       'perch model add --engine triton --endpoint e --name auto --project p --input-size 1 2 --input-type float32',

@@ -60,8 +60,8 @@ describe('endpoints', () => {
   );
   it('wants a name', () => expect(() => endpointNameOf(undefined, undefined, notes)).toThrow(/--endpoint/));
   it('serves on Triton only, and says what to do with the rest', () => {
-    for (const engine of ['triton', 'custom', 'custom_async']) expect(() => checkEngine(engine)).not.toThrow();
-    expect(() => checkEngine('sklearn')).toThrow(/export the model to ONNX/);
+    for (const engine of ['triton', 'custom', 'custom_async', 'sklearn', 'xgboost', 'lightgbm'])
+      expect(() => checkEngine(engine)).not.toThrow();
     expect(() => checkEngine('foo')).toThrow(/wants triton/);
   });
   it('leaves the work to a module with --engine custom, and names what is of no use then', () => {

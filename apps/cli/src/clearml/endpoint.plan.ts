@@ -1,4 +1,5 @@
-import { AppError, type EndpointSpecInput, type EngineSpec } from '@perch/contracts';
+import { AppError, type EndpointSpecInput, type EngineSpec, type Version } from '@perch/contracts';
+import { isTemplateEngine } from '../upload/python-template.plan.ts';
 import { planAuxConfig } from './aux-config.plan.ts';
 import { exactName, plainName, plainTag } from './name.ts';
 import { planTensors } from './tensor.plan.ts';
@@ -27,20 +28,19 @@ interface Notes {
   note(sentence: string): void;
 }
 
-const foreignEngines = ['sklearn', 'xgboost', 'lightgbm'];
-
 /** The work is done by the module that --preprocess names, and no model is loaded. */
 export const isCustom = (engine: string | undefined): boolean => engine === 'custom' || engine === 'custom_async';
 
-/** `triton` serves models, `custom` and `custom_async` are modules; the others ran Python in ClearML's own process. */
+/** The version holds the model's file, a Python model that opens it, and its configuration. */
+export const isTemplate = (engine: string | undefined): boolean => isTemplateEngine(engine ?? '');
+
+/** `triton` serves models, `custom` and `custom_async` are modules; the others are Python models of Triton here. */
 export function checkEngine(engine: string | undefined): void {
-  if (engine === 'triton' || isCustom(engine)) return;
-  if (foreignEngines.includes(engine ?? ''))
-    throw new AppError(
-      'invalid',
-      `--engine ${engine}: models run on Triton here; export the model to ONNX (skl2onnx, onnxmltools) and use --engine triton`,
-    );
-  throw new AppError('invalid', `--engine: wants triton, custom or custom_async, got "${engine ?? ''}"`);
+  if (engine === 'triton' || isCustom(engine) || isTemplate(engine)) return;
+  throw new AppError(
+    'invalid',
+    `--engine: wants triton, sklearn, xgboost, lightgbm, custom or custom_async, got "${engine ?? ''}"`,
+  );
 }
 
 /** Endpoint names keep their slashes; other characters follow the rule for names. `--version` is a last segment. */
@@ -107,6 +107,21 @@ export function customEngine(flags: ClearmlFlags, notes: Notes): EngineSpec {
   if (useless.length > 0)
     notes.note(`note: ${useless.join(', ')}: not used with --engine ${flags.engine}; the module reads the body itself`);
   return { platform: 'custom' };
+}
+
+/** Engine settings of `--engine sklearn`: the version brings them. Throws `invalid` for a version that does not. */
+export function templateEngine(flags: ClearmlFlags, version: Version, notes: Notes): EngineSpec {
+  if (version.metadata['engine'] !== flags.engine)
+    throw new AppError(
+      'invalid',
+      `--engine ${flags.engine}: ${version.project}/${version.name}@${version.number} was not uploaded for it; perch model import ${version.project}/${version.name} FILE --engine ${flags.engine}${flags.engine === 'sklearn' ? ' --allow-pickle' : ''}, or export the model to ONNX and use --engine triton`,
+    );
+  const useless = ofModels.filter(([key]) => flags[key] !== undefined).map(([, flag]) => flag);
+  if (useless.length > 0)
+    notes.note(
+      `note: ${useless.join(', ')}: not used with --engine ${flags.engine}; the version brings its tensors x and y`,
+    );
+  return {};
 }
 
 /** `model add --engine custom` without a model: the module is all there is. */

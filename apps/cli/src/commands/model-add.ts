@@ -5,7 +5,6 @@ import {
   type ApplyResult,
   type Endpoint,
   type EndpointSpecInput,
-  type EngineSpec,
   type Model,
   type Version,
 } from '@perch/contracts';
@@ -17,12 +16,14 @@ import {
   endpointNameOf,
   engineOf,
   isCustom,
+  isTemplate,
   modelNames,
   moduleNameOf,
   planAdd,
   planAutoUpdate,
   planModule,
   tagRule,
+  templateEngine,
 } from '../clearml/endpoint.plan.ts';
 import { preprocessRefusal } from '../clearml/preprocess.plan.ts';
 import type { Invocation } from '../invocation.ts';
@@ -140,9 +141,12 @@ function servedText({ model, processing }: EndpointSpecInput): string {
   return version === undefined ? `follows ${project}/${name}` : `serves ${project}/${name}@${version}`;
 }
 
-/** Settings of the model server as the flags give them; of a module alone there are none. */
-const engineFor = async (invocation: Invocation, flags: ClearmlFlags): Promise<EngineSpec> =>
-  isCustom(flags.engine) ? customEngine(flags, invocation) : engineOf(flags, await auxConfigText(flags.auxConfig));
+/** Settings of the model server as the flags give them; of a module alone, or of a version that brings them, there are none. */
+async function engineFor(invocation: Invocation, flags: ClearmlFlags, version: () => Promise<Version>) {
+  if (isCustom(flags.engine)) return customEngine(flags, invocation);
+  if (isTemplate(flags.engine)) return templateEngine(flags, await version(), invocation);
+  return engineOf(flags, await auxConfigText(flags.auxConfig));
+}
 
 const namesNoModel = ({ modelId, name, project, tags }: ClearmlFlags): boolean =>
   modelId === undefined && name === undefined && project === undefined && tags === undefined;
@@ -156,7 +160,7 @@ export const add: Run = async (invocation, _args, options) => {
     const spec = { ...planModule(flags, invocation), processing } as EndpointSpecInput;
     return applySpec(invocation, client, spec, options);
   }
-  const engine = await engineFor(invocation, flags);
+  const engine = await engineFor(invocation, flags, () => selectVersion(client, flags, invocation));
   const version = await selectVersion(client, flags, invocation);
   const processing = await processingOf(invocation, client, options);
   const spec = planAdd(flags, version, engine, invocation);
@@ -166,8 +170,8 @@ export const add: Run = async (invocation, _args, options) => {
 export const autoUpdate: Run = async (invocation, _args, options) => {
   const flags = options as ClearmlFlags;
   checkEngine(flags.engine);
-  const engine = await engineFor(invocation, flags);
   const client = await invocation.admin();
+  const engine = await engineFor(invocation, flags, () => selectVersion(client, flags, invocation));
   const model = await findModel(client, modelNames(flags, invocation));
   const processing = await processingOf(invocation, client, options);
   const spec = planAutoUpdate(flags, model, engine, invocation);

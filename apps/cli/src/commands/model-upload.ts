@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import {
   AppError,
   type Framework,
@@ -28,6 +29,11 @@ export const run: Run = async (invocation, [reference, place], options) => {
     throw new AppError('invalid', 'wants either a path or --url: perch model upload project/name ./folder');
   if (options['destination'])
     invocation.note('note: --destination is not used; bytes go to the artifact store of the control plane');
+  const template = path ? await templateOf(path, options) : undefined;
+  if (template) {
+    const { importTemplate } = await import('./model-import-template.ts');
+    return importTemplate(invocation, { reference: `${model.project}/${model.name}`, ...template }, options);
+  }
   const client = await invocation.admin();
   const uploaded = options['url']
     ? await fromUrl(client, model, options)
@@ -43,6 +49,18 @@ function modelOf(invocation: Invocation, reference: string | undefined, options:
     project: plainName(options['project'], 'project', invocation),
     name: plainName(options['name'], 'model', invocation),
   };
+}
+
+/** `--framework xgboost` of a model file, as ClearML's examples upload them: it is wrapped for Triton. */
+async function templateOf(path: string, options: Options) {
+  const engine = { 'scikit-learn': 'sklearn', xgboost: 'xgboost', lightgbm: 'lightgbm' }[
+    String(options['framework']).toLowerCase()
+  ];
+  if (!engine) return undefined;
+  const { isServable, isTemplateEngine } = await import('../upload/python-template.plan.ts');
+  if (!isTemplateEngine(engine) || !isServable(engine, path, options['allowPickle'] === true)) return undefined;
+  const { files } = await findFiles(path);
+  return files.length === 1 ? { engine, file: { ...files[0]!, path: basename(files[0]!.path) } } : undefined;
 }
 
 const tagsOf = (options: Options): string[] => [...(options['tag'] ?? []), ...(options['tags'] ?? []).map(plainTag)];

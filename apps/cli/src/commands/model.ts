@@ -49,6 +49,7 @@ export function define(program: Command): void {
         .option('--as <path>', 'path in the version, e.g. 1/model.onnx')
         .option('--url <url>', 'fetched by the control plane: http(s), s3')
         .option('--sha256 <hash>', 'with --url: what it must hash to')
+        .option('--allow-pickle', 'with --framework scikit-learn, xgboost or lightgbm: a pickled model may be loaded')
         .optionsGroup("ClearML's flags:")
         .option('--name <name>', 'name of the model')
         .option('--project <name>')

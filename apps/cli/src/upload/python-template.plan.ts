@@ -23,6 +23,10 @@ const wanted: Readonly<Record<TemplateEngine, string>> = {
   lightgbm: '.txt (Booster.save_model), or a pickle',
 };
 
+/** Whether a file can be wrapped as it is; a pickle that nobody allowed is uploaded as bytes alone. */
+export const isServable = (engine: TemplateEngine, file: string, allowPickle: boolean): boolean =>
+  plainFormats[engine].test(file) || (allowPickle && isPickle(file));
+
 export const methods = ['predict', 'predict_proba', 'decision_function', 'transform'] as const;
 
 export interface TemplateWish {
