@@ -56,6 +56,18 @@ const templates: Record<TemplateName, Template> = {
   'phi-3': { ...tagged('<|end|>'), stop: ['<|end|>'] },
 };
 
+/** Which of the templates above a Jinja template seems to write; it is not run. */
+export function looksLike(jinja: string): TemplateName | undefined {
+  const marks: [string, TemplateName][] = [
+    ['<|im_start|>', 'chatml'],
+    ['<|start_header_id|>', 'llama-3'],
+    ['<start_of_turn>', 'gemma'],
+    ['<|end|>', 'phi-3'],
+    ['<|user|>', 'zephyr'],
+  ];
+  return marks.find(([mark]) => jinja.includes(mark))?.[1];
+}
+
 export interface ChatPrompt {
   /** The prompt of these messages. Throws `invalid` for a role it has no place for, or a message that holds its markers. */
   write(messages: readonly ChatMessage[]): string;

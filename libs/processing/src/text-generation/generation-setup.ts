@@ -1,6 +1,6 @@
 import { AppError, type TextGenerationOptions } from '@perch/contracts';
 import type { LoadSetup, ModuleFiles, TextTokenizer } from '../contract.ts';
-import { type ChatPrompt, chatPrompt } from './chat-template.ts';
+import { type ChatPrompt, chatPrompt, looksLike } from './chat-template.ts';
 import { type DecoderPlan, planDecoder } from './decoder-plan.ts';
 import type { Generation } from './generation-request.ts';
 
@@ -10,6 +10,8 @@ export interface GenerationSetup {
   plan: DecoderPlan;
   tokenizer: TextTokenizer;
   chat: ChatPrompt | undefined;
+  /** Why there is none, for who sends messages. */
+  noChat: string;
   contextTokens: number;
   stopTokenIds: ReadonlySet<number>;
   /** Of the options and the chat template. */
@@ -43,6 +45,7 @@ export async function setUpGeneration(setup: LoadSetup<TextGenerationOptions>): 
     plan,
     tokenizer,
     chat,
+    noChat: chat ? '' : await whyNoChat(files),
     contextTokens: plan.fixedTokens > 0 ? Math.min(plan.fixedTokens, contextTokens) : contextTokens,
     stopTokenIds,
     stop,
@@ -53,6 +56,13 @@ async function readConfig(files: ModuleFiles, path: string): Promise<Record<stri
   if (!files.has(path)) return {};
   const value = await files.json(path);
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+async function whyNoChat(files: ModuleFiles): Promise<string> {
+  const jinja = (await readConfig(files, 'tokenizer_config.json'))['chat_template'];
+  const likely = typeof jinja === 'string' ? looksLike(jinja) : undefined;
+  const hint = likely ? `; the model's own looks like ${likely}` : '';
+  return `this endpoint takes "prompt": its processing has no option chatTemplate${hint}`;
 }
 
 async function ownEnds(files: ModuleFiles, config: Record<string, unknown>): Promise<number[]> {
@@ -69,8 +79,7 @@ function idOf(tokenizer: TextTokenizer, end: string | number): number {
 /** Ids of a request's prompt, with room for at least one token behind them. Throws `invalid`. */
 export function promptIds({ prompt: { prompt, messages }, maxTokens }: Generation, setup: GenerationSetup): Int32Array {
   const { options, tokenizer, chat, contextTokens } = setup;
-  if (messages && !chat)
-    throw new AppError('invalid', 'this endpoint takes "prompt": its processing has no option chatTemplate');
+  if (messages && !chat) throw new AppError('invalid', setup.noChat);
   const text = messages ? chat!.write(messages) : prompt!;
   const specialTokens = options.specialTokens && !(messages && chat!.hasMarkers);
   const ids = tokenizer.encode(text, { maxTokens: mostPromptTokens, overlong: 'refuse', specialTokens });

@@ -203,6 +203,8 @@ describe('text generation', () => {
     const system = [{ role: 'system', content: 'x' }];
     await expect(generate({ messages: system }, { options })).rejects.toThrow('no role "system"');
     await expect(generate({ messages }, {})).rejects.toThrow('no option chatTemplate');
+    const files = { 'tokenizer_config.json': JSON.stringify({ chat_template: "{{ '<|im_start|>' + role }}" }) };
+    await expect(generate({ messages }, { files })).rejects.toThrow('looks like chatml');
   });
 
   it('ends when the context is full, and refuses or cuts a prompt that leaves no room', async () => {
