@@ -1,4 +1,4 @@
-import type { Route } from '@perch/contracts';
+import { isSignedBy, type Route, readFeedbackKey } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { route, target } from '../../bench/control-stub.mjs';
 import { byteTokenizer, modelVocabulary } from '../support/generation.ts';
@@ -20,6 +20,7 @@ const later = (ms: number, act: Act): Act => (...call) => void setTimeout(() => 
 const notReady = fails(503, "Request for unknown model: 'm' version 1 is not at ready state");
 const failing = fails(500, 'the model says no');
 
+const key = Buffer.alloc(32, 7).toString('base64');
 let at: CanaryStand;
 let made = 0;
 
@@ -39,7 +40,7 @@ async function streamTrial(act: Act, more: Partial<Route> = {}): Promise<Trial> 
   at.stable.actFor.set(`${name}-s`, says('s'));
   const rollout = {
     id: name, epoch: 1, stable: `${name}-s`, candidate: `${name}-c`, salt: 'salt', leaseMs: 15_000, slowMs: null, slowGraceMs: 0,
-    metrics: ['error'], fallback: { budgetPercent: 20 }, shadow: null, feedbackKey: null,
+    metrics: ['error'], fallback: { budgetPercent: 20 }, shadow: null, feedbackKey: key,
   }; // biome-ignore format: one row
   const arms = [{ deployment: `${name}-s`, share: 0 }, { deployment: `${name}-c`, share: 1 }]; // biome-ignore format: one row
   await at.add(name, route([targetOf('s', 1), targetOf('c', 2)], { arms, rollout, ...more }));
@@ -60,6 +61,7 @@ describe('streams of a candidate on trial', () => {
     const trial = await streamTrial(failing);
     const { text, headers } = await generate(trial);
     expect(headers.get('x-perch-arm')).toBe('stable; fallback');
+    expect(headers.get('x-perch-feedback-token')).toBeNull(); // its prediction is not the candidate's
     expect(eventsOf(text)).toHaveLength(5);
     expect(eventsOf(text).at(-1)).toContain('"text":"ssss"');
     const { told, of } = await trial.judged(1, 1);
@@ -93,6 +95,7 @@ describe('streams of a candidate on trial', () => {
     const { text, headers } = await generate(trial, { maxTokens: 7 });
     expect(headers.get('x-perch-arm')).toBe('candidate');
     expect(text).toContain('"text":"ccccccc"');
+    expect(isSignedBy(headers.get('x-perch-feedback-token')!, readFeedbackKey(key))).toBe(true);
     const { of } = await trial.judged(1);
     expect(of('candidate', 'error')).toEqual([1, 0]);
   });
