@@ -1,4 +1,4 @@
-import { bundlePath, type ModuleFacts, type RegisterModule } from '@perch/contracts';
+import { bundlePath, type ModuleFacts, moduleClaimKey, type RegisterModule } from '@perch/contracts';
 import { Transactions } from '@perch/platform/database';
 import { GarbageService, ModuleService } from '@perch/registry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -118,6 +118,30 @@ export function modulesSuite(name: string, open: () => Promise<TestRegistryOptio
         message: expect.stringContaining(words),
       });
       await expect(modules.upload(publisher, 'Bad Name', wish)).rejects.toMatchObject({ code: 'invalid' });
+    });
+
+    it('never gets a number that was claimed before the database was set back', async () => {
+      for (const number of [1, 2, 3])
+        await test.store.putIfAbsent(moduleClaimKey('restored', number), Buffer.from('{}'));
+      expect((await add('restored', newBytes())).number).toBe(4);
+      expect((await add('restored', newBytes())).number).toBe(5);
+    });
+
+    it('cannot be changed or taken away by anybody who writes SQL', async () => {
+      await add('stone', newBytes());
+      const id = `(select id from processing_modules where name = 'stone')`;
+      for (const [statement, constraint] of [
+        [`update processing_modules set facts = '{}' where name = 'stone'`, 'module_never_changes'],
+        [`update processing_modules set number = 7 where name = 'stone'`, 'module_never_changes'],
+        [`delete from processing_modules where name = 'stone'`, 'module_delete_only_uploading'],
+        [`delete from processing_module_files where module_id = ${id}`, 'module_files_never_change'],
+        [`update processing_module_files set path = 'b' where module_id = ${id}`, 'module_files_never_change'],
+        [
+          `update blobs set state = 'deleting' where id = (select blob_id from processing_module_files where module_id = ${id})`,
+          'blob_in_use',
+        ],
+      ])
+        await expect(test.database.query(statement!)).rejects.toMatchObject({ constraint });
     });
 
     it('is listed by task and name, the newest of each', async () => {
