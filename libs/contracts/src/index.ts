@@ -171,6 +171,9 @@ export {
   type Optimization,
   optimization,
 } from './optimization.schema.ts';
+export {
+  maxParityBytes, mostParityTexts, parityPathOf, parseParity, type TokenizerParity, tokenizerOfParity, tokenizerParity,
+} from './parity.schema.ts'; // biome-ignore format: one list
 export { type FieldFault, fieldFaults, jsonSchemaOf, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
 export {

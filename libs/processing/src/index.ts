@@ -85,3 +85,4 @@ export {
   uint64,
 } from './tensor.ts';
 export { asFloats, nestedOf, tensor } from './tensor-of.ts';
+export { checkTokenizer } from './text/tokenizer.ts';

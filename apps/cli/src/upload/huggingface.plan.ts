@@ -9,6 +9,7 @@ export interface HuggingFacePlan {
 /** Small files that tell how to tokenize and what the numbers mean; kept where they are. */
 const companions = new Set([
   'tokenizer.json',
+  'tokenizer.parity.json',
   'tokenizer_config.json',
   'special_tokens_map.json',
   'added_tokens.json',

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { tokenizerKinds } from '../../fixtures/tokenizers/tokenizers.mjs';
+import { filesOf } from '../call.fake.ts';
 import { readFrame } from './frame.ts';
 import { splitText } from './split.ts';
-import { buildTokenizer } from './tokenizer.ts';
+import { buildTokenizer, readTokenizer } from './tokenizer.ts';
 import { planTruncation } from './truncation.plan.ts';
 
 const build = (kind: string, change: object = {}) =>
@@ -128,5 +129,29 @@ describe('a tokenizer.json that is not supported', () => {
     });
     expect(() => tokenizer.encodeBatch([['a', 'b']])).toThrow('no template for pairs');
     expect(() => readFrame({ type: 'TemplateProcessing', single: [] })).toThrow('leaves the text out');
+  });
+});
+
+describe('what the reference made of texts', () => {
+  const read = (texts: object[]) =>
+    readTokenizer(
+      filesOf({
+        'sub/tokenizer.json': JSON.stringify(tokenizerKinds['minilm']!()),
+        'sub/tokenizer.parity.json': JSON.stringify({ texts }),
+      }),
+      'sub/tokenizer.json',
+    );
+
+  it('is checked wherever the tokenizer is loaded', async () => {
+    const texts = [{ text: 'hello', ids: [101, 7592, 102] }, { text: ['hello', 'hello'], ids: [101, 7592, 102, 7592, 102], types: [0, 0, 0, 1, 1] }]; // biome-ignore format: one row
+    await expect(read(texts)).resolves.toBeDefined();
+    await expect(read([...texts, { text: 'good', ids: [101, 102] }])).rejects.toMatchObject({
+      code: 'invalid',
+      message:
+        'sub/tokenizer.parity.json: texts[2] ("good") differs at token 1: the reference has 102, this server 2204',
+    });
+    await expect(
+      read([{ text: ['a', 'a'], ids: [101, 1037, 102, 1037, 102], types: [0, 0, 0, 0, 0] }]),
+    ).rejects.toThrow('differs at type of token 3: the reference has 0, this server 1');
   });
 });
