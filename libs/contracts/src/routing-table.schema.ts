@@ -113,6 +113,8 @@ export const routerReport = z.object({
       unlisted: z.record(z.string(), z.number().int()).optional(),
       /** Deployments this router cannot serve (its processing did not load), with the reason. */
       problems: z.record(z.string(), z.string()),
+      /** Deployments whose processing takes its time to load here, and has not failed; absent = none. */
+      loading: z.record(z.string(), z.string()).optional(),
       held: z.boolean(),
     })
     .optional(),
@@ -140,6 +142,7 @@ export const router = z
     held: z.boolean(),
     inFlight: z.record(z.string(), z.number().int()),
     problems: z.record(z.string(), z.string()),
+    loading: z.record(z.string(), z.string()).optional(),
   })
   .meta({ id: 'Router' });
 export type Router = z.infer<typeof router>;

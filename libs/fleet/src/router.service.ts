@@ -78,6 +78,7 @@ export class RouterService {
       held: row.report?.held ?? false,
       inFlight: row.report?.inFlight ?? {},
       problems: row.report?.problems ?? {},
+      ...(row.report?.loading ? { loading: row.report.loading } : {}),
     }));
   }
 

@@ -9,11 +9,15 @@ const atOnce = 4;
 /** So long a table waits for modules of its own; for the first one of a program nothing is served meanwhile anyway. */
 const graceMs = 2_000;
 const firstGraceMs = 10_000;
+/** A module that failed to load is looked at again; how often it is tried is the store's to say. */
+const againMs = 5_000;
 
 export interface Prepared {
   /** Why deployments cannot be served, by id. */
   problems: Record<string, string>;
-  /** Resolves when those have loaded, or failed, that the table does not wait for. */
+  /** Modules that take their time, by deployment: no fault of theirs yet, and what served before goes on. */
+  loading: Record<string, string>;
+  /** Resolves when the table should be applied again: a module has loaded after all, or may be tried again. */
   late: Promise<unknown> | undefined;
 }
 
@@ -42,13 +46,20 @@ export class Preparation {
       }
       if (slice.isOver()) await slice.next();
     }
-    if (slow.length === 0) return { problems, late: undefined };
-    const works = await this.loadBeside(slow, problems, isFirst ? firstGraceMs : graceMs);
+    const loading: Record<string, string> = {};
+    if (slow.length === 0) return { problems, loading, late: undefined };
+    const works = await this.loadBeside(slow, { problems, loading }, isFirst ? firstGraceMs : graceMs);
     const isLate = slow.some(([, target]) => this.processing.isLoading(target));
-    return { problems, late: isLate ? Promise.allSettled(works) : undefined };
+    const hasFailed = slow.some(([, target]) => !this.processing.find(target));
+    if (isLate) return { problems, loading, late: Promise.allSettled(works) };
+    return { problems, loading, late: hasFailed ? pause(againMs) : undefined };
   }
 
-  private async loadBeside(slow: [string, RouteTarget][], problems: Record<string, string>, waitMs: number) {
+  private async loadBeside(
+    slow: [string, RouteTarget][],
+    { problems, loading }: Pick<Prepared, 'problems' | 'loading'>,
+    waitMs: number,
+  ) {
     const untilMs = performance.now() + waitMs;
     const young = new Set<Promise<unknown>>();
     const works: Promise<void>[] = [];
@@ -56,8 +67,8 @@ export class Preparation {
       while (young.size >= atOnce) await Promise.race(young);
       const known = this.processing.isLoading(target);
       const { module } = target.processing;
-      problems[target.deployment] = `module ${module!.name}@${module!.number} is still being loaded`;
-      const work = this.load(name, target, problems);
+      loading[target.deployment] = `module ${module!.name}@${module!.number} is still being loaded`;
+      const work = this.load(name, target, problems).finally(() => delete loading[target.deployment]);
       works.push(work);
       // what an earlier table began has had its time
       if (known) continue;

@@ -21,6 +21,7 @@ export interface WorkerState {
   inFlight: Record<string, number>;
   unlisted?: Record<string, number>;
   problems: Record<string, string>;
+  loading?: Record<string, string>;
   held: boolean;
 }
 
@@ -42,6 +43,7 @@ export class ServingTables {
   private held = false;
   private keep: ReadonlySet<string> = new Set();
   private problems: Record<string, string> = {};
+  private loading: Record<string, string> = {};
   private last: Promise<void> = Promise.resolve();
   private newest: EffectiveTable | undefined;
   private readonly preparation: Preparation;
@@ -77,6 +79,7 @@ export class ServingTables {
       inFlight: this.deployments.inFlightBeside(table?.deployments, this.keep),
       unlisted: this.deployments.unlisted(table?.deployments),
       problems: this.problems,
+      loading: this.loading,
       held: this.held,
     };
   }
@@ -85,7 +88,7 @@ export class ServingTables {
     const { table, held, heldDeployments } = effective;
     const startedAt = performance.now();
     const slice = new Slice();
-    const { problems, late } = await this.preparation.run(table, slice, !this.current);
+    const { problems, loading, late } = await this.preparation.run(table, slice, !this.current);
     // the same again, with what was not ready
     void late?.then(() => (this.newest === effective ? this.apply(effective) : undefined));
     const endpoints = new Map<string, CompiledRoute>();
@@ -106,10 +109,21 @@ export class ServingTables {
     this.held = held;
     this.keep = keep;
     this.problems = problems;
+    this.loading = loading;
     for (const listener of this.listeners) listener();
     this.logger.debug('table swapped', { lineage, revision, tookMs: Math.round(performance.now() - startedAt) });
     this.deployments.forgetUnused(deployments);
-    this.processing.keepOnly([...deployments.values()].map((one) => one.target));
+    this.processing.keepOnly(this.wanted(table, deployments));
+  }
+
+  /** What is served, and what the table asks for and is still being loaded, or has failed and waits for its next try. */
+  private *wanted(table: RoutingTable, deployments: ReadonlyMap<string, Deployment>): Generator<RouteTarget> {
+    for (const { target } of deployments.values()) yield target;
+    for (const name in table.endpoints) {
+      const route = table.endpoints[name]!;
+      for (const target of route.pipeline ? moduleTargets(name, route).values() : route.targets)
+        if (!deployments.has(target.deployment)) yield target;
+    }
   }
 
   private compile(

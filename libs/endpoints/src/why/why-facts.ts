@@ -13,6 +13,8 @@ export interface WhyRouter {
   revision: number | null;
   held: boolean;
   problems: Readonly<Record<string, string>>;
+  /** What it has not loaded yet, by deployment; absent = nothing. */
+  loading?: Readonly<Record<string, string>>;
 }
 
 export interface WhyDeployment {

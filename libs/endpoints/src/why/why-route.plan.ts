@@ -62,13 +62,19 @@ function routerFault(
   lineage: string,
   { id, module, endpoint }: WhyDeployment & { endpoint: string },
 ) {
-  const { name, problems, held, revision } = router;
+  const { name, problems, loading = {}, held, revision } = router;
   const problem = problems[id];
   if (problem !== undefined)
     return {
       state: 'failed' as const,
       message: `router ${name} cannot serve it${module ? ` (${module})` : ''}: ${problem}`,
       whatToDo: module ? correctModule(endpoint, module) : 'correct the processing of the endpoint',
+    };
+  if (loading[id] !== undefined)
+    return {
+      state: 'waiting' as const,
+      message: `router ${name}: ${loading[id]}; what served before goes on there`,
+      whatToDo: null,
     };
   if (held)
     return {
