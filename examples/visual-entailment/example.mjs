@@ -101,7 +101,7 @@ export async function run(example) {
   );
   for (const { text, confidence } of reply.lines) example.say(`it says "${text}" (${confidence.toFixed(2)})`);
   example.check('label', reply.label, 'entailment');
-  example.check('what is written, from the top', reply.lines.map(({ text }) => text), ['Lifeguard 10-18', 'NO SWIMMING']); // biome-ignore format: one row
+  example.check('what is written, from the top', reply.lines.map(({ text }) => text), ['Lifeguard 10-18', 'No swimming']); // biome-ignore format: one row
   const plain = await example.serve('entailment/picture', { image, text1: 'a beach', text2: 'the sea' });
   example.check('without reading', [plain.label, plain.lines], ['entailment', null]);
 
