@@ -25,7 +25,7 @@ const module: BoundModule = {
   number: 1,
   digest,
   facts: { hooks: ['preprocess', 'process', 'postprocess'], body: 'json' },
-  files: [{ path: 'module.mjs', sha256: digest, sizeBytes: bundle.length }],
+  files: [{ path: 'module.mjs', sha256: digest, size: bundle.length }],
 };
 const photo = readFileSync(new URL('../../libs/processing/reference/images/pictures/photo.jpg', import.meta.url));
 const image = photo.toString('base64');

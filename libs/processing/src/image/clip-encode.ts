@@ -92,7 +92,7 @@ export async function encodeImages(plan: ClipPlan, found: Found, ctx: CallContex
       const images = values.map((value) => imageBytes(value, found.name, options.maxBytes).toString('base64'));
       return vectorsOf(await ctx.serve(options.imageEndpoint!, { images }), values.length, options.imageEndpoint!);
     }
-    const tensor = await image.tensorOf(i === 0 ? part : { ...part, name: `${found.name} from ${i * most}` });
+    const tensor = await image.tensorOf(i === 0 ? part : { ...part, name: `${found.name} from ${i * most}` }, ctx);
     const filled = text ? textInputs(plan, text, ['']) : {};
     const outputs = await ctx.infer({ [image.plan.input.name]: tensor, ...filled });
     const wanted = { count: values.length, batched: image.plan.batched };

@@ -1,8 +1,8 @@
-import { AppError } from '@perch/contracts';
+import { AppError, decodeOptions } from '@perch/contracts';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hostCodec, type ImageCodec } from './codec.ts';
-import { decodeImage } from './decode.ts';
+import { decodeImage, decodeNamed } from './decode.ts';
 import { encodeImage } from './encode.ts';
 import { readImageHeader } from './image-header.ts';
 import { pictureFile, plainPicture, pngOf } from './picture.fake.ts';
@@ -131,6 +131,23 @@ describe('limits', () => {
       await settle();
     }
     expect(await Promise.all(all)).toHaveLength(4);
+  });
+
+  it('give up what had no time left when its turn came', async () => {
+    const ends: (() => void)[] = [];
+    host[hostCodec] = {
+      decode: () => new Promise((end) => ends.push(() => end(plainPicture(1, 1, [0])))),
+      encode: () => Promise.reject(new Error('not asked')),
+    };
+    const limits = decodeOptions.parse({});
+    const large = pngOf(8000, 5000);
+    const before = [1, 2].map(() => decodeNamed(large, 'image', limits, { remainingMs: () => 0 }));
+    const late = decodeNamed(large, 'image', limits, { remainingMs: () => 0 });
+    const refused = expect(late).rejects.toThrow(refusal('timeout', 'its turn came when no time was left'));
+    await new Promise((done) => setImmediate(done));
+    for (const end of ends) end();
+    await refused;
+    expect(await Promise.all(before)).toHaveLength(2);
   });
 
   it.each([{ maxPixels: 0 }, { animated: 'second' }, { nonsense: 1 }])('are checked: %j', async (options) => {

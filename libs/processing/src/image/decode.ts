@@ -60,10 +60,24 @@ function reductionOf({ width, height }: ImageHeader, reducing: Reducing | undefi
   return plain && turned && { plain, turned };
 }
 
-async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, wish: DecodeWish): Promise<Picture> {
+interface Admission {
+  header: ImageHeader;
+  name: string;
+  /** Of the request's deadline. */
+  remainingMs?: () => number;
+}
+
+async function decodeChecked(
+  bytes: Buffer,
+  { header, name, remainingMs }: Admission,
+  wish: DecodeWish,
+): Promise<Picture> {
   const pixels = header.width * header.height;
-  await admit(pixels);
+  const turn = admit(pixels);
+  if (turn) await turn;
   try {
+    if (turn && remainingMs?.() === 0)
+      throw new AppError('timeout', `${name} was not decoded: its turn came when no time was left`);
     return await (await codec()).decode(bytes, wish);
   } catch (error) {
     if (error instanceof AppError) throw error;
@@ -76,12 +90,21 @@ async function decodeChecked(bytes: Buffer, header: ImageHeader, name: string, w
 }
 
 /** Decodes with options that were checked before; `name` stands in messages. */
-export function decodeNamed(image: unknown, name: string, limits: Limits, reducing?: Reducing): Promise<Picture> {
+export function decodeNamed(
+  image: unknown,
+  name: string,
+  limits: Limits,
+  { reducing, remainingMs }: { reducing?: Reducing; remainingMs?: () => number } = {},
+): Promise<Picture> {
   const bytes = imageBytes(image, name, limits.maxBytes);
   const header = readImageHeader(bytes, name);
   checkHeader(header, name, limits);
   const reduce = reductionOf(header, reducing);
-  return decodeChecked(bytes, header, name, { ...limits, cmyk: header.cmyk ?? false, ...(reduce && { reduce }) });
+  return decodeChecked(
+    bytes,
+    { header, name, remainingMs },
+    { ...limits, cmyk: header.cmyk ?? false, ...(reduce && { reduce }) },
+  );
 }
 
 /**

@@ -44,8 +44,8 @@ export const imageClassification = defineProcessing({
     checkLabels(labels, output);
     return { options: setup.options, images, output, labels };
   },
-  async preprocess(body: unknown, { images }: Loaded) {
-    const { tensor, single, count } = await images.read(body);
+  async preprocess(body: unknown, { images }: Loaded, ctx) {
+    const { tensor, single, count } = await images.read(body, ctx);
     return { inputs: { [images.plan.input.name]: tensor }, carry: { single, count } };
   },
   postprocess(outputs, { loaded, carry }) {

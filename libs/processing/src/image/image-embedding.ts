@@ -50,8 +50,8 @@ export const imageEmbedding = defineProcessing({
     const wish = { name: setup.options.output, option: 'output', usual: imageVectorNames, builtin: 'image-embedding' };
     return { options: setup.options, images, output: findOutput(setup.signature, wish) };
   },
-  async preprocess(body: unknown, { images }: Loaded) {
-    const { tensor, single, count } = await images.read(body);
+  async preprocess(body: unknown, { images }: Loaded, ctx) {
+    const { tensor, single, count } = await images.read(body, ctx);
     return { inputs: { [images.plan.input.name]: tensor }, carry: { single, count } };
   },
   postprocess(outputs, { loaded: { options, images, output }, carry }) {

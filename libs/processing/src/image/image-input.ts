@@ -1,5 +1,5 @@
 import { AppError, type ImageInputOptions, type Tensor } from '@perch/contracts';
-import type { LoadSetup } from '../contract.ts';
+import type { CallContext, LoadSetup } from '../contract.ts';
 import { decodeNamed } from './decode.ts';
 import { reducedSides, type Sides } from './geometry.ts';
 import { type Found, readImages } from './image-body.ts';
@@ -10,8 +10,8 @@ import { readPreprocessorConfig } from './preprocessor-config.ts';
 export interface ImageInput {
   plan: ImagePlan;
   /** Throws `invalid`, `too_large`, `unsupported_media_type`; nothing is left out of a list. */
-  tensorOf(found: Found): Promise<Tensor>;
-  read(body: unknown): Promise<{ tensor: Tensor; single: boolean; count: number }>;
+  tensorOf(found: Found, ctx: CallContext): Promise<Tensor>;
+  read(body: unknown, ctx: CallContext): Promise<{ tensor: Tensor; single: boolean; count: number }>;
 }
 
 /** Reads the version's preprocessor_config.json where it has one. Throws `invalid`. */
@@ -32,9 +32,10 @@ export async function loadImageInput(setup: LoadSetup<ImageInputOptions>): Promi
     above: options.exactPixels,
     to: (sides: Sides) => reducedSides(sides, plan.preparation.plan(sides)),
   };
-  async function tensorOf({ name, single, values }: Found): Promise<Tensor> {
+  async function tensorOf({ name, single, values }: Found, ctx: CallContext): Promise<Tensor> {
+    const how = { ...(reducing && { reducing }), remainingMs: () => ctx.remainingMs() };
     const pictures = await Promise.all(
-      values.map((value, i) => decodeNamed(value, single ? name : `${name}[${i}]`, limits, reducing || undefined)),
+      values.map((value, i) => decodeNamed(value, single ? name : `${name}[${i}]`, limits, how)),
     );
     const tensor = plan.preparation.tensor(pictures);
     return plan.batched ? tensor : { ...tensor, shape: tensor.shape.slice(1) };
@@ -42,9 +43,9 @@ export async function loadImageInput(setup: LoadSetup<ImageInputOptions>): Promi
   return {
     plan,
     tensorOf,
-    async read(body) {
+    async read(body, ctx) {
       const found = readImages(body, options.imageField, plan.pictures);
-      return { tensor: await tensorOf(found), single: found.single, count: found.values.length };
+      return { tensor: await tensorOf(found, ctx), single: found.single, count: found.values.length };
     },
   };
 }
