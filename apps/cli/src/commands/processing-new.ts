@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { AppError, parseWith, taskName } from '@perch/contracts';
 import { said } from '../output.ts';
+import { installedSdk } from '../processing/sdk.source.ts';
 import { skeletonFiles } from '../processing/skeleton.plan.ts';
 import type { Run } from '../verb.ts';
 
@@ -20,7 +21,7 @@ export const run: Run = async (invocation, [place], options) => {
       .toLowerCase()
       .replace(/[^a-z0-9._-]+/g, '-')
       .replace(/^[^a-z0-9]+/, '') || 'module';
-  const files = skeletonFiles(name, task);
+  const files = skeletonFiles(name, task, installedSdk());
   for (const { path, text } of files) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);

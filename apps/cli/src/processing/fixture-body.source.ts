@@ -44,7 +44,11 @@ async function multipart(
   for (const [name, value] of Object.entries((fields ?? {}) as Record<string, unknown>)) {
     const disposition = `content-disposition: form-data; name="${name}"`;
     if (typeof value === 'string') part(disposition, Buffer.from(value));
-    else part(`${disposition}\r\ncontent-type: application/json`, Buffer.from(JSON.stringify(value)));
+    else
+      part(
+        `${disposition}; filename="${name}.json"\r\ncontent-type: application/json`,
+        Buffer.from(JSON.stringify(value)),
+      );
   }
   for (const [name, path] of files)
     part(

@@ -41,7 +41,9 @@ export async function runFixture({
   const told: string[] = [];
   const events: unknown[] = [];
   const begun = performance.now();
-  const ctx = callOf({ name, endpoint, model, headers: fixture.headers ?? {}, request, told, events });
+  const headers = fixture.headers ?? {};
+  const streams = /event-stream/.test(headers['accept'] ?? '') || wantsStream(fixture.body);
+  const ctx = callOf({ name, endpoint, model, headers, request, streams, told, events });
   const done = (rest: Pick<FixtureVerdict, 'ok' | 'differences' | 'reply' | 'error'>): FixtureVerdict => ({
     name,
     ...rest,
@@ -67,6 +69,9 @@ export async function runFixture({
   }
 }
 
+const wantsStream = (body: unknown): boolean =>
+  typeof body === 'object' && body !== null && (body as { stream?: unknown }).stream === true;
+
 async function answerOf(
   loaded: LoadedProcessing,
   { body, contentType }: FixtureBody,
@@ -82,11 +87,12 @@ async function answerOf(
 
 interface CallParts extends Pick<FixtureRun, 'name' | 'endpoint' | 'model' | 'request'> {
   headers: Record<string, string>;
+  streams: boolean;
   told: string[];
   events: unknown[];
 }
 
-function callOf({ name, endpoint, model, headers, request, told, events }: CallParts): CallContext {
+function callOf({ name, endpoint, model, headers, request, streams, told, events }: CallParts): CallContext {
   const endsAt = performance.now() + limitMs;
   return {
     requestId: `fixture-${name}`,
@@ -99,7 +105,7 @@ function callOf({ name, endpoint, model, headers, request, told, events }: CallP
     log: (level, message, fields) => void told.push(`${level}: ${message}${fields ? ` ${shown(fields)}` : ''}`),
     infer: (inputs) => model.infer(inputs),
     serve: (to, body, options) => model.serve(to, body, options?.contentType),
-    streams: /event-stream/.test(headers['accept'] ?? ''),
+    streams,
     stream: async (event) => void events.push(event),
     observe: (metric, value) => void told.push(`observe ${metric} ${value}`),
     count: (metric, by = 1) => void told.push(`count ${metric} ${by}`),

@@ -39,15 +39,22 @@ export async function runFixtures(prepared: PreparedModule, settings: FixtureSet
     if (model) runs.push({ ...named, model });
   }
   if (runs.length === 0) return [];
-  const { ModuleHost: Host } = await import('@perch/processing');
+  const { ModuleHost: Host, isShownHeader } = await import('@perch/processing');
   const host = new Host(() => undefined);
   try {
     const verdicts: FixtureVerdict[] = [];
-    for (const one of runs) verdicts.push(await runOne(host, prepared, settings, one));
+    for (const one of runs)
+      verdicts.push(await runOne(host, prepared, settings, { ...one, fixture: withShown(one.fixture, isShownHeader) }));
     return verdicts;
   } finally {
     host.close();
   }
+}
+
+/** Modules see a few headers only, here as in a router. */
+function withShown<T extends ModuleFixture>(fixture: T, isShown: (name: string) => boolean): T {
+  const headers = Object.entries(fixture.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return { ...fixture, headers: Object.fromEntries(headers.filter(([name]) => isShown(name))) };
 }
 
 async function runOne(

@@ -7,8 +7,31 @@ export interface SkeletonFile {
   text: string;
 }
 
+/** Where editors find the SDK's types on this computer. */
+export interface EditorSdk {
+  typesFile: string;
+  nodeTypes: string | undefined;
+}
+
+const editorSettings = ({ typesFile, nodeTypes }: EditorSdk) => ({
+  compilerOptions: {
+    target: 'es2023',
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    lib: ['es2023'],
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    allowImportingTsExtensions: true,
+    resolveJsonModule: true,
+    experimentalDecorators: true,
+    ...(nodeTypes ? { types: ['node'], typeRoots: [nodeTypes] } : {}),
+    paths: { [sdkName]: [typesFile] },
+  },
+});
+
 /** Files of a new module: it passes its type check and its fixture as it is. */
-export function skeletonFiles(name: string, task: string | undefined): SkeletonFile[] {
+export function skeletonFiles(name: string, task: string | undefined, sdk?: EditorSdk): SkeletonFile[] {
   const known = task === undefined ? undefined : tasks[task];
   const types = known && {
     request: typeText(jsonSchemaOf(known.request) as never),
@@ -18,6 +41,7 @@ export function skeletonFiles(name: string, task: string | undefined): SkeletonF
     { path: 'module.ts', text: moduleText(task, types) },
     { path: 'fixtures/first.json', text: `${JSON.stringify(fixtureOf(), null, 2)}\n` },
     { path: 'README.md', text: readmeText(name, task, types) },
+    ...(sdk ? [{ path: 'tsconfig.json', text: `${JSON.stringify(editorSettings(sdk), null, 2)}\n` }] : []),
   ];
 }
 

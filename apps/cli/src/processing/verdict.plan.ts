@@ -1,5 +1,5 @@
 import { AppError } from '@perch/contracts';
-import { differenceText } from './difference.plan.ts';
+import { differenceText, shown } from './difference.plan.ts';
 import type { FixtureVerdict } from './fixture-run.ts';
 
 /** One fixture on a few lines: its mark, what the module told, and where the reply differs. */
@@ -8,7 +8,7 @@ export function verdictText({ name, ok, reply, differences, durationMs, events, 
   const lines = [`${mark} ${name}  ${durationMs} ms`, ...told.map((line) => `    ${line}`)];
   for (const event of events) lines.push(`    event ${JSON.stringify(event)}`);
   for (const difference of differences) lines.push(`    ${differenceText(difference)}`);
-  if (ok === null || (ok === false && reply !== undefined)) lines.push(`    reply ${JSON.stringify(reply)}`);
+  if (reply !== undefined) lines.push(`    reply ${ok === null ? JSON.stringify(reply) : shown(reply)}`);
   return lines.join('\n');
 }
 
