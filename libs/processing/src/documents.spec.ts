@@ -6,7 +6,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const documents = ['docs/processing.md', 'docs/pipelines.md', 'libs/processing/README.md'];
+const documents = ['docs/processing.md', 'docs/images.md', 'docs/pipelines.md', 'libs/processing/README.md'];
 
 const examplesOf = (path: string): string[] =>
   [...readFileSync(join(root, path), 'utf8').matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
