@@ -16,7 +16,10 @@ const echo: Act = (_request, response, body) => {
   });
   const text = Buffer.from(head);
   response
-    .writeHead(200, { 'inference-header-content-length': String(text.length), 'content-type': 'application/octet-stream' })
+    .writeHead(200, {
+      'inference-header-content-length': String(text.length),
+      'content-type': 'application/octet-stream',
+    })
     .end(Buffer.concat([text, bytes]));
 };
 
@@ -45,8 +48,9 @@ export class IsolationStand {
   /** `body`: hooks, as in the object given to `defineProcessing`. */
   module(name: string, body: string): BoundModule {
     const text = `import { defineProcessing, float32, asFloat32, invalid } from '@perch/processing';\nexport default defineProcessing({${body}});\n`;
-    const bytes = Buffer.from(text);
     this.number += 1;
+    // each is a module of its own, with workers of its own
+    const bytes = Buffer.from(`${text}// ${this.number}\n`);
     return {
       name,
       number: this.number,
@@ -57,8 +61,15 @@ export class IsolationStand {
   }
 
   /** An endpoint with this module; its deployment is named by the module's digest, so that another module is another one. */
-  set(endpoint: string, module: BoundModule | undefined, isolation: Isolation = 'worker', fields: Partial<Route> = {}): void {
-    const processing: BoundProcessing = module ? { module, isolation, options: {} } : { builtin: 'passthrough', options: {} };
+  set(
+    endpoint: string,
+    module: BoundModule | undefined,
+    isolation: Isolation = 'worker',
+    fields: Partial<Route> = {},
+  ): void {
+    const processing: BoundProcessing = module
+      ? { module, isolation, options: {} }
+      : { builtin: 'passthrough', options: {} };
     const one = target({
       deployment: `d-${endpoint}-${module?.digest.slice(0, 12) ?? 'builtin'}-${isolation}`,
       tritonModel: 'm',
@@ -69,6 +80,21 @@ export class IsolationStand {
       processing,
     });
     this.endpoints[endpoint] = route([one], fields);
+  }
+
+  remove(endpoint: string): void {
+    delete this.endpoints[endpoint];
+  }
+
+  /** Until it answers this with 200. */
+  async until(endpoint: string, body: unknown, limitMs = 50_000): Promise<void> {
+    const deadline = Date.now() + limitMs;
+    for (;;) {
+      const answer = await this.ask(endpoint, body);
+      if (answer.status === 200) return;
+      if (Date.now() > deadline) throw new Error(`${endpoint} does not answer: ${answer.status} ${answer.text}`);
+      await new Promise((done) => setTimeout(done, 20));
+    }
   }
 
   publish(): Promise<number> {

@@ -1,6 +1,12 @@
 import { AppError, type RouteTarget } from '@perch/contracts';
-import { type Logger, pause, silentLogger, withTimeout } from '@perch/platform';
-import { type FileSource, type LoadedProcessing, loadProcessing, ModuleHost } from '@perch/processing';
+import { backoffMs, type Logger, pause, silentLogger, withTimeout } from '@perch/platform';
+import {
+  type FileSource,
+  type IsolationSettings,
+  type LoadedProcessing,
+  loadProcessing,
+  ModuleHost,
+} from '@perch/processing';
 
 /** Where the bytes of a version's small files are, by hash. */
 export interface FileReader {
@@ -9,8 +15,11 @@ export interface FileReader {
 }
 
 const loadLimitMs = 30_000;
+/** Until a module's worker or process is there. */
+const startLimitMs = 65_000;
 /** A module that failed to load is not tried again at once: each try may cost a worker. */
 const failedForMs = 5_000;
+const longestFailedMs = 60_000;
 /** Retired processing is kept until no request runs on it, and this much longer: some are between two looks. */
 const lingerMs = 250;
 const lookEveryMs = 50;
@@ -42,7 +51,7 @@ interface Entry {
   identity: string;
   loaded: LoadedProcessing | undefined;
   loading: Promise<void> | undefined;
-  failure: { error: unknown; untilMs: number } | undefined;
+  failure: { error: unknown; untilMs: number; times: number } | undefined;
 }
 
 export interface ProcessingUse {
@@ -59,13 +68,20 @@ export class ProcessingStore {
   private readonly entries = new Map<string, Entry>();
   private readonly known = new WeakMap<RouteTarget, Entry>();
   private readonly retiring = new Set<Promise<void>>();
+  private readonly loadLimitMs: number;
   private closing = false;
 
-  constructor(reader: FileReader, use: ProcessingUse = { inUse: () => false }, logger: Logger = silentLogger) {
+  constructor(
+    reader: FileReader,
+    use: ProcessingUse = { inUse: () => false },
+    logger: Logger = silentLogger,
+    modules: Partial<IsolationSettings> = {},
+  ) {
     this.reader = reader;
     this.use = use;
     this.logger = logger;
-    this.host = new ModuleHost((level, what, fields) => logger[level](what, fields));
+    this.host = new ModuleHost((level, what, fields) => logger[level](what, fields), modules);
+    this.loadLimitMs = Math.max(loadLimitMs, (modules.loadLimitMs ?? 0) + startLimitMs);
   }
 
   find(target: RouteTarget): LoadedProcessing | undefined {
@@ -118,14 +134,16 @@ export class ProcessingStore {
     try {
       const loading = module ? this.host.load({ ...setup, module, isolation }) : loadProcessing({ ...setup, builtin });
       const name = module ? `module ${module.name}@${module.number}` : `processing ${builtin}`;
-      const loaded = await withTimeout(loading, loadLimitMs + 1_000, `loading ${name}`);
+      const loaded = await withTimeout(loading, this.loadLimitMs, `loading ${name}`);
       entry.failure = undefined;
       // nobody wants it any more
       if (this.entries.get(entry.identity) !== entry) await loaded.unload();
       else entry.loaded = loaded;
     } catch (error) {
       const lasting = error instanceof AppError && error.code === 'module';
-      entry.failure = lasting ? { error, untilMs: performance.now() + failedForMs } : undefined;
+      const times = (entry.failure?.times ?? 0) + 1;
+      const untilMs = performance.now() + backoffMs(times, failedForMs, longestFailedMs);
+      entry.failure = lasting ? { error, untilMs, times } : undefined;
       throw error;
     }
   }

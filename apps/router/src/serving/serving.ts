@@ -1,4 +1,5 @@
 import type { Logger } from '@perch/platform';
+import type { IsolationSettings } from '@perch/processing';
 import { GrpcTransport, HttpTransport, type InferenceTransport } from '@perch/triton/inference';
 import { InferencePath } from '../inference.path.ts';
 import { observeRouter } from '../metrics/router.observe.ts';
@@ -44,10 +45,10 @@ export class Serving {
 
   private readonly logger: Logger;
 
-  constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger) {
+  constructor(transport: 'http' | 'grpc', files: FileReader, logger: Logger, modules: Partial<IsolationSettings> = {}) {
     this.logger = logger;
     this.transport = transport === 'grpc' ? new GrpcTransport() : new HttpTransport();
-    this.processing = new ProcessingStore(files, this.deployments, logger);
+    this.processing = new ProcessingStore(files, this.deployments, logger, modules);
     this.stats = new RouterStats(logger);
     this.tables = new ServingTables(this.processing, this.deployments, logger);
     this.tables.onSwap(() => this.evidence.keepOnly(this.tables.current!.endpoints.values(), performance.now()));

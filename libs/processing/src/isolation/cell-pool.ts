@@ -118,9 +118,10 @@ export class CellPool implements CellOwner {
     this.parts.tell('debug', 'module wrote', { module: this.label, text: text.slice(0, 2_000) });
   }
 
-  /** Ends every cell; calls in them fail. */
+  /** Ends every cell; calls in them fail, and no other is started. */
   endAll(): void {
     const { cells } = this;
+    this.bindings.clear();
     this.cells = [];
     for (const cell of cells) cell.end('the module was unloaded');
   }

@@ -40,7 +40,8 @@ export class Cell implements CellListener {
   busyShare = 0;
   /** It is not to take any more calls. */
   over = false;
-  readonly startedAtMs = performance.now();
+  /** Resolves when the module has been read; rejects with what its top level threw. */
+  readonly ready: Promise<void>;
   private readonly port: CellPort;
   private readonly owner: CellOwner;
   private readonly out = new BatchWriter<ToCell>();
@@ -48,6 +49,7 @@ export class Cell implements CellListener {
   private readonly unbinds = new Map<number, Waiting>();
   private readonly sources = new Map<number, FileSource>();
   private readonly loadErrors: unknown[] = [];
+  private starts!: Waiting;
   private nextCall = 1;
   private flushing = false;
   private lastWords: { words: string; ran: readonly number[] } | undefined;
@@ -58,6 +60,10 @@ export class Cell implements CellListener {
 
   constructor(owner: CellOwner, bundle: Uint8Array, openPort: (listener: CellListener) => CellPort) {
     this.owner = owner;
+    this.ready = new Promise((resolve, reject) => {
+      this.starts = { resolve, reject };
+    });
+    this.ready.catch(() => undefined);
     this.port = openPort(this);
     const place = this.out.place(bundle);
     this.send({ op: 'hello', nowMs: performance.now(), label: owner.label, bundle: place });
@@ -194,6 +200,7 @@ export class Cell implements CellListener {
     this.over = true;
     const ended = (hook: string) =>
       new AppError('module', `module ${this.owner.label}: ${hook} ended its ${this.port.kind}: ${told.words}`);
+    this.starts.reject(ended('its top level'));
     for (const { reject } of this.binds.values()) reject(ended('load'));
     for (const { reject } of this.unbinds.values()) reject(ended('unload'));
     this.binds.clear();
@@ -220,6 +227,8 @@ export class Cell implements CellListener {
         return;
       }
       case 'ready':
+        if (message.error) this.starts.reject(moduleError(this.owner.label, 'its top level', message.error));
+        else this.starts.resolve();
         return;
       case 'bound':
         this.settle(this.binds, message.binding, message.error, 'load');

@@ -91,6 +91,8 @@ export class ChildPort implements CellPort {
       ...readable().map((path) => `--allow-fs-read=${path.endsWith('.json') ? path : `${path}/*`}`),
       '--allow-addons',
       '--no-warnings',
+      // its guard regions take more address space than there is
+      '--disable-wasm-trap-handler',
       `--max-old-space-size=${heapMb}`,
       fileURLToPath(builtEntry('child.entry')),
     ];

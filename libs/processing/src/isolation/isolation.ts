@@ -6,7 +6,7 @@ import { importBundle } from './bundle.ts';
 import { carryError, moduleError } from './carried-error.ts';
 import type { CellListener, CellPort } from './cell.port.ts';
 import { CellPool, type PoolParts, type PoolSettings } from './cell-pool.ts';
-import { ChildPort } from './child.port.ts';
+import { ChildPort, missingFences } from './child.port.ts';
 import { isolatedProcessing } from './isolated-processing.ts';
 import { Spare } from './spare.ts';
 import { ThreadPort } from './thread.port.ts';
@@ -112,6 +112,8 @@ export class ModuleHost {
     const limits = { heapMb: settings.heapMb, memoryMb: settings.processMb };
     const open = (listener: CellListener): CellPort =>
       kind === 'process' ? new ChildPort(limits, listener) : new ThreadPort(limits, listener);
+    const missing = kind === 'process' && !this.spares.has(kind) ? missingFences() : [];
+    if (missing.length > 0) tell('warn', 'processes of modules cannot be fenced in whole here', { missing });
     const spare = this.spares.get(kind) ?? new Spare(open);
     this.spares.set(kind, spare);
     const openPort = (listener: CellListener) => spare.take(listener);

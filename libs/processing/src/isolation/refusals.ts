@@ -25,6 +25,8 @@ export function refuseNetwork(): void {
     function refuses(...given: unknown[]): never {
       throw refused('Network', `${what} ${given.flat().slice(0, 2).map(asText).filter(Boolean).join(' ')}`.trim());
     };
+  const fetches = refuse('fetch of');
+  globalThis.fetch = async (given: unknown) => fetches(given instanceof Request ? given.url : given);
   net.Socket.prototype.connect = refuse('connect to') as never;
   net.Server.prototype.listen = refuse('listen on') as never;
   for (const name of ['bind', 'connect', 'send'] as const)

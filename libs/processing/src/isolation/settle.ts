@@ -22,17 +22,24 @@ export function settleEnded(label: string, cell: Cell, end: CellEnd, again: (job
   }
 }
 
+/** Until a cell is there and has read the module: a busy machine takes seconds. */
+const startLimitMs = 60_000;
+
 /** Loads a binding in a cell, which is ended when that takes too long: it may stand still. */
 export async function loadWithin(limitMs: number, cell: Cell, binding: Binding): Promise<void> {
-  const loading = cell.bind(binding);
-  loading.catch(() => undefined);
+  await within(startLimitMs, cell, cell.ready, 'its top level');
+  await within(limitMs, cell, cell.bind(binding), 'load');
+}
+
+async function within(limitMs: number, cell: Cell, work: Promise<void>, what: string): Promise<void> {
+  work.catch(() => undefined);
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      const words = `load ran longer than ${limitMs} ms`;
+      const words = `${what} ran longer than ${limitMs} ms`;
       reject(new AppError('module', `module ${cell.label}: ${words}; its ${cell.kind} was ended`));
       cell.end(words);
     }, limitMs);
   });
-  await Promise.race([loading, limit]).finally(() => clearTimeout(timer));
+  await Promise.race([work, limit]).finally(() => clearTimeout(timer));
 }
