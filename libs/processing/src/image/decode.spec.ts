@@ -133,6 +133,19 @@ describe('limits', () => {
     expect(await Promise.all(all)).toHaveLength(4);
   });
 
+  it('tell a picture that takes too long from a damaged one', async () => {
+    const failing = (words: string): ImageCodec => ({
+      decode: () => Promise.reject(new Error(words)),
+      encode: () => Promise.reject(new Error('not asked')),
+    });
+    host[hostCodec] = failing('timeout: 42% complete');
+    await expect(decodeImage(pngOf(9, 9), { decodeSeconds: 1 })).rejects.toThrow(
+      refusal('too_large', 'image is a png that takes longer than 1 s to decode'),
+    );
+    host[hostCodec] = failing('VipsJpeg: out of order read');
+    await expect(decodeImage(pngOf(9, 9))).rejects.toThrow(refusal('invalid', 'image is a png that is truncated'));
+  });
+
   it('give up what had no time left when its turn came', async () => {
     const ends: (() => void)[] = [];
     host[hostCodec] = {

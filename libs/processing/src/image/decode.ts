@@ -60,6 +60,13 @@ function reductionOf({ width, height }: ImageHeader, reducing: Reducing | undefi
   return plain && turned && { plain, turned };
 }
 
+/** What a codec's own words come to; they are not shown. */
+function decodeFault(error: unknown, { format }: ImageHeader, name: string, { decodeSeconds }: Limits): AppError {
+  if (error instanceof Error && /\btimeout\b/i.test(error.message))
+    return new AppError('too_large', `${name} is a ${format} that takes longer than ${decodeSeconds} s to decode (decodeSeconds)`, { cause: error }); // biome-ignore format: one sentence
+  return new AppError('invalid', `${name} is a ${format} that is truncated or damaged: it cannot be decoded`, { cause: error }); // biome-ignore format: one sentence
+}
+
 interface Admission {
   header: ImageHeader;
   name: string;
@@ -81,9 +88,7 @@ async function decodeChecked(
     return await (await codec()).decode(bytes, wish);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError('invalid', `${name} is a ${header.format} that is truncated or damaged: it cannot be decoded`, {
-      cause: error,
-    });
+    throw decodeFault(error, header, name, wish);
   } finally {
     release(pixels);
   }
