@@ -5,7 +5,12 @@ import { type PreTokenizerJson, readPreTokenizer } from './pre-tokenizer.ts';
 
 /** What is used of the library's tokenizer (its own types do not resolve under NodeNext). */
 export interface LibraryTokenizer {
-  model: { vocab: (string | undefined)[]; tokens_to_ids: Map<string, number> };
+  model: {
+    vocab: (string | undefined)[];
+    tokens_to_ids: Map<string, number>;
+    /** Of Unigram: tokens of one piece. */
+    tokenize?(piece: string): string[];
+  };
   decoder: LibraryDecoder | null;
   all_special_ids: number[];
   encode(text: string, options: { add_special_tokens: boolean }): { ids: number[] };
@@ -57,12 +62,32 @@ export function openCorrected(json: LibraryJson): LibraryTokenizer {
     const split = readPreTokenizer(json.pre_tokenizer);
     open.pre_tokenizer = (text, { section_index }) => split(text, section_index === 0);
   }
+  rememberPieces(library);
   const { decoder } = library;
   if (decoder?.decoders)
     decoder.decoders = decoder.decoders.map((step) =>
       step.config.type === 'ByteFallback' ? { config: step.config, decode_chain: decodeByteTokens } : step,
     );
   return library;
+}
+
+const mostRemembered = 10_000;
+const longestRemembered = 64;
+
+/** Unigram weighs every way to cut a word up, a few microseconds each; words repeat. BPE remembers by itself. */
+function rememberPieces({ model }: LibraryTokenizer): void {
+  if (!model.tokenize) return;
+  const tokenize = model.tokenize.bind(model);
+  const known = new Map<string, string[]>();
+  model.tokenize = (piece) => {
+    const found = known.get(piece);
+    if (found) return found;
+    const tokens = tokenize(piece);
+    if (piece.length > longestRemembered) return tokens;
+    if (known.size >= mostRemembered) known.clear();
+    known.set(piece, tokens);
+    return tokens;
+  };
 }
 
 /** `<0x41>` tokens in a row are UTF-8; where they are not, each one is U+FFFD. */
