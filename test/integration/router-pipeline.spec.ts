@@ -1,8 +1,15 @@
 import type { ServerResponse } from 'node:http';
-import { type PipelineNode, type PipelineValue, pipelineSpec, type Route } from '@perch/contracts';
+import {
+  type BoundProcessing,
+  type PipelineNode,
+  type PipelineValue,
+  pipelineSpec,
+  type Route,
+} from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { route, target } from '../../bench/control-stub.mjs';
 import { CanaryStand, failing, floats, right, tally, until } from './canary-stand.ts';
+import { ClosedLoad } from './router-stand.ts';
 import type { Act } from './scripted-server.ts';
 
 let at: CanaryStand;
@@ -212,5 +219,62 @@ describe('a pipeline', () => {
     const whole = await pipeline({ a: { endpoint: one, input: { x: '$body.x' } } }, '$a.y');
     const reply = await at.router.send(`/serve/${whole.name}`, { method: 'POST', body: form });
     expect([reply.status, reply.json]).toEqual([200, [[1, 2, 3, 4]]]);
+  });
+});
+
+describe('modules of a pipeline', () => {
+  const bound = (code: string, isolation: 'inline' | 'worker' = 'worker'): BoundProcessing => {
+    const file = at.router.control.addBlob('module.mjs', Buffer.from(code));
+    const facts = { hooks: ['process' as const], body: 'json' as const };
+    return { module: { name: 'm', number: 1, digest: file.sha256, facts, files: [file] }, isolation, options: {} };
+  };
+  const swap = async (name: string, generation: number, modules: Record<string, BoundProcessing>) => {
+    const one = { arms: [], targets: [], access: 'public' as const, timeoutMs: 10_000, maxBodyBytes: 1_000_000, idempotent: true }; // biome-ignore format: one row reads better
+    const nodes = Object.fromEntries(Object.keys(modules).map((node) => [node, { module: 'm' }]));
+    const output = Object.fromEntries(Object.keys(modules).map((node) => [node, `$${node}`]));
+    await at.add(name, { ...one, pipeline: { generation, nodes, output, modules } });
+  };
+  const says = (word: string) => `export default { process: (body) => ({ ${word}: body }) }`;
+
+  it('are changed under load without a failed request, and what cannot be loaded leaves the one before', async () => {
+    const name = fresh('p');
+    await swap(name, 1, { a: bound(says('v1')), b: bound(says('v1'), 'inline') });
+    await until(async () => (await at.router.post(`/serve/${name}`, 1)).status === 200, () => 'served'); // biome-ignore format: one row reads better
+    expect((await at.router.post(`/serve/${name}`, 7)).json).toEqual({ a: { v1: 7 }, b: { v1: 7 } });
+    const load = new ClosedLoad(4, () => at.router.post(`/serve/${name}`, { x: 1 }));
+    for (let generation = 2; generation <= 6; generation += 1) {
+      await swap(name, generation, { a: bound(says(`v${generation}`)), b: bound(says(`v${generation}`), 'inline') });
+      await until(async () => (await at.router.post(`/serve/${name}`, 1)).json.a?.[`v${generation}`] === 1, () => `generation ${generation}`); // biome-ignore format: one row reads better
+    }
+    await swap(name, 7, { a: bound('throw new Error("no")'), b: bound(says('v7'), 'inline') });
+    await at.router.untilReport(({ problems }) => Object.values(problems).some((words) => words.includes('no')));
+    expect((await at.router.post(`/serve/${name}`, 1)).json).toEqual({ a: { v6: 1 }, b: { v6: 1 } });
+    await load.stop();
+    expect([load.failures, load.sent > 20]).toEqual([[], true]);
+    await swap(name, 8, { a: bound(says('v8')) });
+    await until(async () => (await at.router.post(`/serve/${name}`, 1)).json.a?.v8 === 1, () => 'generation 8'); // biome-ignore format: one row reads better
+  });
+
+  it('have a context of their own: other endpoints with the key of the client, and no model', async () => {
+    const open = await endpoint(right);
+    const closed = await endpoint(right, { access: 'key' });
+    const name = fresh('p');
+    const code = `export default {
+      async process(body, _state, ctx) {
+        if (body.infer) return ctx.infer({});
+        return { answer: await ctx.serve(body.ask, { x: [[1, 2, 3, 4]] }, { trusted: true }), endpoint: ctx.endpoint, trace: ctx.headers.traceparent };
+      },
+    }`;
+    await swap(name, 1, { a: bound(code) });
+    await until(async () => (await at.router.post(`/serve/${name}`, { ask: open })).status === 200, () => 'served'); // biome-ignore format: one row reads better
+    const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const asked = await at.router.post(`/serve/${name}`, { ask: open }, { traceparent: trace });
+    expect(asked.json.a).toMatchObject({ answer: { y: [[1, 2, 3, 4]] }, endpoint: name });
+    expect(asked.json.a.trace.slice(0, 36)).toBe(trace.slice(0, 36));
+    expect(asked.json.a.trace).not.toBe(trace);
+    const refused = await at.router.post(`/serve/${name}`, { ask: closed });
+    expect([refused.status, refused.json.error.message]).toEqual([401, expect.stringContaining(`pipeline ${name}: node a: `)]); // biome-ignore format: one row reads better
+    const infer = await at.router.post(`/serve/${name}`, { infer: true });
+    expect(infer.json.error.message).toContain('has no model to ask');
   });
 });
