@@ -60,7 +60,11 @@ function versionFault({ version, endpoint }: PipelineNode, world: PipelineWorld)
   const only = world.endpoints.get(endpoint ?? '')?.model.version;
   if (version === undefined) return undefined;
   if (world.pipelines.has(endpoint!)) return `${endpoint} is a pipeline and has no versions to ask for`;
-  return only === undefined || only === version ? undefined : `endpoint ${endpoint} serves version ${only} alone`;
+  if (only !== undefined && only !== version) return `endpoint ${endpoint} serves version ${only} alone`;
+  const serves = [...new Set(world.routes.get(endpoint!)?.targets.map((target) => target.version) ?? [])];
+  if (serves.length === 0 || serves.includes(version)) return undefined;
+  const has = serves.sort((a, b) => b - a).join(', ');
+  return `endpoint ${endpoint} serves ${has} now: keep version ${version} loaded with its maxVersions, or by a split that names it`;
 }
 
 type Groups = NonNullable<EndpointSpec['engine']['instances']>;
