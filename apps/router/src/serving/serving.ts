@@ -2,6 +2,7 @@ import type { Logger } from '@perch/platform';
 import type { IsolationSettings } from '@perch/processing';
 import { GrpcTransport, HttpTransport, type InferenceTransport } from '@perch/triton/inference';
 import { InferencePath } from '../inference.path.ts';
+import { observeModules } from '../metrics/module.observe.ts';
 import { observeRouter } from '../metrics/router.observe.ts';
 import type { MetricFamily } from '../metrics/snapshot.ts';
 import { OipPath } from '../oip.path.ts';
@@ -69,7 +70,10 @@ export class Serving {
 
   snapshot(): MetricFamily[] {
     const { tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats, nodeStats } = this;
-    return observeRouter({ tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats, nodeStats });
+    return [
+      ...observeRouter({ tables, deployments, dispatch, evidence, stats, custom, shadow, trialStats, nodeStats }),
+      ...observeModules(this.processing.host),
+    ];
   }
 
   async close(): Promise<void> {

@@ -11,7 +11,7 @@ export const freshBreaker: BreakerState = { endedAtMs: [], closedUntilMs: 0, las
 
 /** So many ends within so long are a loop. */
 const mostEnds = 5;
-const windowMs = 10_000;
+const windowMs = 30_000;
 const firstBackoffMs = 1_000;
 const longestBackoffMs = 30_000;
 /** Without an end for so long, it begins from the start. */

@@ -5,7 +5,7 @@ import type { CellListener, CellPort } from './cell.port.ts';
 import { type Binding, Cell, type CellOwner } from './cell.ts';
 import { chooseCell, wantsMore } from './choice.decide.ts';
 import { Job, nextVisitId } from './job.ts';
-import { PoolStats } from './pool-stats.ts';
+import type { PoolStats } from './pool-stats.ts';
 import { loadWithin, settleEnded } from './settle.ts';
 import { type CellEnd, culpritOf } from './verdict.decide.ts';
 
@@ -24,6 +24,7 @@ export interface PoolParts {
   label: string;
   kind: 'worker' | 'process';
   bundle: Uint8Array;
+  stats: PoolStats;
   settings: PoolSettings;
   openPort(listener: CellListener): CellPort;
   tell(level: 'debug' | 'warn', what: string, fields: Record<string, unknown>): void;
@@ -50,7 +51,7 @@ export class CellPool implements CellOwner {
   constructor(parts: PoolParts) {
     this.parts = parts;
     this.label = parts.label;
-    this.stats = new PoolStats(parts.label, parts.kind);
+    this.stats = parts.stats;
   }
 
   get isIdle(): boolean {

@@ -8,6 +8,7 @@ import type { CellListener, CellPort } from './cell.port.ts';
 import { CellPool, type PoolParts, type PoolSettings } from './cell-pool.ts';
 import { ChildPort, missingFences } from './child.port.ts';
 import { isolatedProcessing } from './isolated-processing.ts';
+import { PoolStats } from './pool-stats.ts';
 import { Spare } from './spare.ts';
 import { ThreadPort } from './thread.port.ts';
 
@@ -39,6 +40,7 @@ export interface ModuleToLoad {
 }
 
 const sweepEveryMs = 20;
+const mostCounted = 1_000;
 
 /** Runs registered modules where each is to run. One for a program; `close` it at the end. */
 export class ModuleHost {
@@ -47,6 +49,8 @@ export class ModuleHost {
   private readonly pools = new Map<string, CellPool>();
   private readonly inline = new Map<string, Promise<AnyModule>>();
   private readonly spares = new Map<PoolParts['kind'], Spare>();
+  /** Of modules that run or ran here, by where and which. */
+  readonly counts = new Map<string, PoolStats>();
   private nextBinding = 1;
   private sweeping: NodeJS.Timeout | undefined;
 
@@ -117,7 +121,25 @@ export class ModuleHost {
     const spare = this.spares.get(kind) ?? new Spare(open);
     this.spares.set(kind, spare);
     const openPort = (listener: CellListener) => spare.take(listener);
-    return new CellPool({ label: labelOf(module), kind, bundle, settings, openPort, tell });
+    return new CellPool({
+      label: labelOf(module),
+      kind,
+      bundle,
+      stats: this.statsOf(labelOf(module), kind),
+      settings,
+      openPort,
+      tell,
+    });
+  }
+
+  /** Counts outlive the pool, so that they never go back; those of the modules used longest ago are forgotten. */
+  private statsOf(label: string, kind: PoolParts['kind']): PoolStats {
+    const key = `${kind} ${label}`;
+    const stats = this.counts.get(key) ?? new PoolStats(label, kind);
+    this.counts.delete(key);
+    this.counts.set(key, stats);
+    if (this.counts.size > mostCounted) this.counts.delete(this.counts.keys().next().value!);
+    return stats;
   }
 
   private sweep(): void {
