@@ -255,6 +255,17 @@ describe('modules of a pipeline', () => {
     await until(async () => (await at.router.post(`/serve/${name}`, 1)).json.a?.v8 === 1, () => 'generation 8'); // biome-ignore format: one row reads better
   });
 
+  it('are what its readiness waits for', async () => {
+    const name = fresh('p');
+    const ready = () => at.router.send(`/v2/models/${name}/ready`);
+    await swap(name, 1, { a: bound('throw new Error("never")') });
+    const not = await ready();
+    expect([not.status, not.json.error]).toEqual([503, expect.stringContaining('node a: its module is not loaded')]);
+    await swap(name, 2, { a: bound(says('v2')) });
+    await until(async () => (await ready()).status === 200, () => 'ready'); // biome-ignore format: one row reads better
+    expect((await at.router.post(`/serve/${name}`, 7)).json).toEqual({ a: { v2: 7 } });
+  });
+
   it('have a context of their own: other endpoints with the key of the client, and no model', async () => {
     const open = await endpoint(right);
     const closed = await endpoint(right, { access: 'key' });

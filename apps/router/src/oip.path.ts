@@ -10,6 +10,7 @@ import type { Call } from './serving/call.ts';
 import type { Dispatch } from './serving/dispatch.ts';
 import { type JudgedReply, judgedForward } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
+import { moduleTargets } from './serving/pipeline.store.ts';
 import type { ShadowCall } from './serving/shadow-call.ts';
 import type { TrialPath } from './serving/trial-path.ts';
 import type { Upstream } from './serving/upstream.ts';
@@ -90,8 +91,18 @@ export class OipPath {
   }
 
   answer(call: OipCall): HttpReply | Promise<HttpReply> {
+    if (call.action === '/ready' && call.route.route.pipeline) return this.pipelineReady(call);
     const choosing = this.dispatch.chooseArm(call);
     return choosing ? choosing.then(() => this.answerOnArm(call)) : this.answerOnArm(call);
+  }
+
+  /** A pipeline is ready when its modules are loaded; its endpoints have a readiness of their own. */
+  private pipelineReady({ endpoint, route: { route } }: OipCall): HttpReply {
+    const { deployments } = this.dispatch.table();
+    for (const [node, { deployment }] of moduleTargets(endpoint, route))
+      if (!deployments.has(deployment))
+        throw new AppError('unavailable', `node ${node}: its module is not loaded`, { retryAfterMs: 1_000 });
+    return empty(200);
   }
 
   private answerOnArm(call: OipCall): HttpReply | Promise<HttpReply> {

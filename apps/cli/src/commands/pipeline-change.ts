@@ -8,7 +8,7 @@ import { expectedGeneration } from './endpoint-update.ts';
 
 export const pipelinePath = (name: string): string => `/pipelines/${encodeURIComponent(name)}`;
 
-/** Waits until each node can be answered and the router knows the name. */
+/** Waits until each node can be answered and the router knows the name and has loaded the modules. */
 export async function waitPipeline(client: AdminClient, name: string, limitMs: number): Promise<Pipeline> {
   let latest!: Pipeline;
   await waitUntil(
@@ -19,8 +19,8 @@ export async function waitPipeline(client: AdminClient, name: string, limitMs: n
       const answer = await client
         .readServing(`/v2/models/${encodeURIComponent(name)}/ready`, 2_000)
         .catch(() => undefined);
-      const done = answer === undefined || answer.status !== 404;
-      return { done, standing: 'every node answers; the router has not taken the table yet' };
+      const standing = answer?.status === 503 ? 'modules are being loaded' : 'every node answers; the router has not taken the table yet'; // biome-ignore format: one row reads better
+      return { done: answer === undefined || ![404, 503].includes(answer.status), standing };
     },
     limitMs,
     `pipeline ${name} ready`,
