@@ -11,6 +11,24 @@ const captions = [
   'a forest beside a lake',
 ];
 
+/** The header of a PNG of 10,000 x 10,000 pixels. */
+const bomb = Buffer.concat([Buffer.from('iVBORw0KGgoAAAANSUhEUgAAJxAAACcQCAIAAAA=', 'base64'), Buffer.alloc(64)]);
+
+/** Pictures that are refused, each with the status that says why. */
+async function refusals(example, whole) {
+  for (const [what, picture, status] of [
+    ['a picture that is cut off', whole.subarray(0, whole.length / 2), 400],
+    ['a hundred megapixels', bomb, 413],
+    ['a GIF', Buffer.from('GIF89a-and-so-on'), 415],
+  ]) {
+    const body = { image: picture.toString('base64') };
+    const words = await example.serve('clip/image', body).catch(({ message }) => message);
+    const [, found, reply] = /answered (\d+): (.*)/.exec(words) ?? [];
+    example.check(what, Number(found), status);
+    example.say(`${what}: ${JSON.parse(reply).error.message}`);
+  }
+}
+
 async function install(example) {
   const folder = await example.step('write the two encoders (once)', clipFolder);
   for (const half of ['image', 'text'])
@@ -68,4 +86,5 @@ export async function run(example) {
     example.check('label', label, captions[1]);
     example.check('shares add to 1', scores.reduce((sum, { score }) => sum + score, 0), 1, 1e-6); // biome-ignore format: one row
   });
+  await example.step('pictures that are refused', () => refusals(example, files['beach.jpg']));
 }
