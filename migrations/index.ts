@@ -16,6 +16,9 @@ import { AddRollouts1790000000700 } from './1790000000700-add-rollouts.ts';
 import { AddEvidence1790000000710 } from './1790000000710-add-evidence.ts';
 import { AddSplits1790000000720 } from './1790000000720-add-splits.ts';
 import { AddWebhooks1790000000730 } from './1790000000730-add-webhooks.ts';
+import { AddModules1790000000800 } from './1790000000800-add-modules.ts';
+import { AddVersionProcessing1790000000810 } from './1790000000810-add-version-processing.ts';
+import { AddPipelines1790000000820 } from './1790000000820-add-pipelines.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -37,4 +40,7 @@ export const migrations = [
   AddEvidence1790000000710,
   AddSplits1790000000720,
   AddWebhooks1790000000730,
+  AddModules1790000000800,
+  AddVersionProcessing1790000000810,
+  AddPipelines1790000000820,
 ];

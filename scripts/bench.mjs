@@ -2,9 +2,9 @@
  * `npm run bench`: what a request costs in the router, beside nginx, behind both a real Triton.
  *
  *   --rounds N    rounds after the warm-up (5)      --seconds N   of load for each case of a round (3)
- *   --only request-path|big-table|assignment        --json        one object with all figures as the last line
+ *   --only request-path|big-table|assignment|text|image|worker|pipeline  --json        one object with all figures as the last line
  *
- * `assignment` wants nothing that is not installed by `npm ci`.
+ * `assignment`, `text`, `image` and `worker` want nothing that is not installed by `npm ci`. A figure without a budget is only told.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -24,6 +24,8 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
+const parts = ['assignment', 'text', 'image', 'worker', 'pipeline'];
+const alone = parts.includes(options.only);
 const say = (line) => process.stderr.write(`${line}\n`);
 
 const fp32 = (name, ...shape) => ({ name, datatype: 'FP32', shape: [-1, ...shape] });
@@ -55,11 +57,27 @@ async function measure(folder, running) {
     const { measureAssignment } = await import('../bench/assignment.mjs'); // reads what was built just now
     figures.push(...measureAssignment({ rounds, say }));
   }
-  if (options.only !== 'assignment') figures.push(...(await measureBehindTriton(folder, running, rounds)));
+  if (!options.only || options.only === 'text') {
+    const { measureTextPath } = await import('../bench/text-path.mjs');
+    figures.push(...(await measureTextPath({ rounds, say })));
+  }
+  if (!options.only || options.only === 'image') {
+    const { measureImagePath } = await import('../bench/image-path.mjs');
+    figures.push(...(await measureImagePath({ rounds, say })));
+  }
+  if (!options.only || options.only === 'worker') {
+    const { measureWorkerPath } = await import('../bench/worker-path.mjs');
+    figures.push(...(await measureWorkerPath({ rounds, seconds: Number(options.seconds), say })));
+  }
+  if (!options.only || options.only === 'pipeline') {
+    const { measurePipeline } = await import('../bench/pipeline.mjs');
+    figures.push(...(await measurePipeline({ folder, running, rounds, seconds: Number(options.seconds), say })));
+  }
+  if (!alone) figures.push(...(await measureBehindTriton(folder, running, rounds)));
   return figures.map((figure) => ({
     ...figure,
     value: Number(figure.value.toPrecision(4)),
-    met: figure.value <= figure.budget,
+    ...(figure.budget === undefined ? {} : { met: figure.value <= figure.budget }),
   }));
 }
 
@@ -88,7 +106,7 @@ async function measureBehindTriton(folder, running, rounds) {
   return figures;
 }
 
-const missing = options.only === 'assignment' ? [] : missingParts();
+const missing = alone ? [] : missingParts();
 if (missing.length > 0) {
   console.error(`npm run bench needs what is not installed here:\n${missing.map((line) => `  ${line}`).join('\n')}`);
   process.exit(1);
@@ -100,7 +118,7 @@ try {
   const figures = await measure(folder, running);
   for (const { name, value, unit, budget, met } of figures)
     console.log(
-      `${name.padEnd(52)} ${String(value).padStart(8)} ${unit.padEnd(4)} budget ${budget} ${unit}: ${met ? 'met' : 'MISSED'}`,
+      `${name.padEnd(52)} ${String(value).padStart(8)} ${unit.padEnd(4)} ${budget === undefined ? 'no budget' : `budget ${budget} ${unit}: ${met ? 'met' : 'MISSED'}`}`,
     );
   if (options.json) console.log(JSON.stringify({ figures }));
 } finally {

@@ -9,12 +9,13 @@
  *   --s3 URL          on an S3 store: s3://bucket/prefix with PERCH_S3_… set, or http://key:secret@host:port/bucket/prefix
  *   --postgres URL    on an own database
  */
-import { execFile, spawn } from 'node:child_process';
-import { chmod, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureBuilt, ensureInstalled, root } from './install.mjs';
+import { Stack } from './stack.mjs';
 
 const cli = join(root, 'apps/cli/dist/main.js');
 const sentences = [
@@ -22,7 +23,6 @@ const sentences = [
   'Somebody performs music on a guitar in front of people.',
   'The stock market fell sharply on Monday.',
 ];
-const startTimeoutMs = 180_000;
 const servedTimeoutMs = 60_000;
 
 const { values: flags } = parseArgs({
@@ -60,99 +60,6 @@ async function step(name, work) {
 }
 
 const pause = (ms) => new Promise((next) => setTimeout(next, ms));
-
-/** The embedded stack as one child, which ends when our end of its standard input closes. */
-class Stack {
-  constructor(folder) {
-    this.folder = folder;
-    this.logFile = join(folder, 'up.log');
-    this.env = {
-      ...process.env,
-      PERCH_CONFIG_DIR: join(folder, 'config'),
-      PERCH_URL: '',
-      PERCH_API_KEY: '',
-      PERCH_CONTEXT: '',
-      PERCH_ROUTER_URL: '',
-    };
-  }
-
-  async start() {
-    const args = [cli, 'up', '--json', '--port', '0', '--data', join(this.folder, 'data')];
-    if (flags.triton) args.push('--triton');
-    if (flags.s3) args.push('--s3', flags.s3);
-    if (flags.postgres) args.push('--postgres', flags.postgres);
-    if (!flags.keep) args.push('--stop-with-stdin');
-    const log = await open(this.logFile, 'a', 0o600);
-    this.child = spawn(process.execPath, args, {
-      env: this.env,
-      stdio: [flags.keep ? 'ignore' : 'pipe', log.fd, log.fd],
-      detached: true, // Ctrl-C reaches the demo, which stops it in order
-    });
-    await log.close();
-    this.child.stdin?.on('error', () => undefined);
-    this.ended = new Promise((done) => this.child.once('exit', (code, signal) => done(signal ?? code)));
-    let gone;
-    void this.ended.then((how) => {
-      gone = how;
-    });
-    const deadline = Date.now() + startTimeoutMs;
-    while (Date.now() < deadline) {
-      const text = await readFile(this.logFile, 'utf8');
-      const line = text.split('\n').find((one) => one.startsWith('{"up":true'));
-      if (line?.endsWith('}')) return this.started(JSON.parse(line));
-      if (gone !== undefined)
-        throw new Error(`perch up ended (${gone}):\n${text.trim().split('\n').slice(-25).join('\n')}`);
-      await pause(50);
-    }
-    throw new Error(
-      `perch up is not ready after ${startTimeoutMs / 1_000} s:\n${await readFile(this.logFile, 'utf8')}`,
-    );
-  }
-
-  async started(running) {
-    this.running = running;
-    const { contexts } = JSON.parse(await readFile(join(running.configDir, 'contexts.json'), 'utf8'));
-    this.key = contexts[running.context].apiKey;
-    return running;
-  }
-
-  /** Runs one command of the CLI; its result as an object. */
-  perch(...args) {
-    return new Promise((done, fail) => {
-      execFile(
-        process.execPath,
-        [cli, ...args, '-o', 'json'],
-        { env: this.env, maxBuffer: 1 << 26 },
-        (error, out, words) => {
-          if (!error) return done(JSON.parse(out));
-          fail(new Error(`perch ${args.join(' ')} exited ${error.code}: ${words.trim()}`));
-        },
-      );
-    });
-  }
-
-  /** POST /serve/<path>: status, body, and the version that answered. */
-  async serve(path, body) {
-    const response = await fetch(`${this.running.router}/serve/${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${this.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(30_000),
-    });
-    const text = await response.text();
-    return { status: response.status, text, version: Number(response.headers.get('x-perch-version')) };
-  }
-
-  async stop() {
-    if (!this.child || this.child.exitCode !== null || this.child.signalCode !== null) return;
-    this.child.stdin?.end();
-    this.child.kill('SIGTERM');
-    const late = setTimeout(() => this.child.kill('SIGKILL'), 60_000);
-    const how = await this.ended;
-    clearTimeout(late);
-    if (how !== 0) throw new Error(`perch up ended with ${how}:\n${await readFile(this.logFile, 'utf8')}`);
-  }
-}
 
 const cosine = (a, b) => {
   let dot = 0;
@@ -263,9 +170,7 @@ async function main() {
   await step('install', async () => ensureInstalled());
   await step('build', async () => ensureBuilt());
   const folder = await mkdtemp(join(tmpdir(), 'perch-demo-'));
-  // PostgreSQL does not run as root; its own user must get to the data below.
-  if (process.getuid?.() === 0) await chmod(folder, 0o711);
-  const stack = new Stack(folder);
+  const stack = new Stack(folder, flags);
   const interrupted = async () => {
     await stack.stop().catch(() => undefined);
     process.exit(130);
@@ -285,11 +190,7 @@ async function main() {
     say(
       `\nIt goes on running (process ${stack.running.pid}). Talk to it:\n  PERCH_CONFIG_DIR=${stack.running.configDir} npm run perch -- endpoint list\nStop it: kill ${stack.running.pid}`,
     );
-  } else {
-    const { databaseDir } = stack.running;
-    await rm(folder, { recursive: true, force: true });
-    if (databaseDir && !databaseDir.startsWith(folder)) await rm(databaseDir, { recursive: true, force: true });
-  }
+  } else await stack.clear();
   say(`\nThe second version was served ${(result.publishToServedMs / 1_000).toFixed(2)} s after it was published.`);
   if (flags.json) console.log(JSON.stringify({ steps, ...result }));
 }

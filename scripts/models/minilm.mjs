@@ -22,7 +22,7 @@ const hidden = heads * headSize;
 const epsilon = 1e-12;
 
 /** Collects nodes and weights; every method answers the name of what it computed. */
-class GraphBuilder {
+export class GraphBuilder {
   nodes = [];
   weights = [];
 
@@ -137,7 +137,7 @@ function encoderLayer(g, from, bias, index, output) {
   return g.layerNorm(g.op('Add', [narrow, attended], `${at}.sum`), `${prefix}.output.LayerNorm`, output);
 }
 
-function minilmGraph(source) {
+export function minilmGraph(source) {
   const g = new GraphBuilder(source);
   shared(g);
   let state = embeddings(g);

@@ -118,6 +118,19 @@ describe("ClearML's command lines, pasted", () => {
     expect((await paste('perch model remove --endpoint auto_canary')).code).toBe(3);
   }, 120_000);
 
+  it('metrics count what requests hold', async () => {
+    const line = 'perch metrics add --endpoint other/1 --variable-scalar x=1,3 --variable-enum kind=a,b --log-freq 1.0';
+    expect(await paste(line)).toMatchObject({ code: 0, out: expect.stringContaining('counts x, kind') });
+    expect((await paste('perch metrics list')).out).toMatch(/other\/1 +x +scalar +1, 3 +1/);
+    const sum = 'perch_endpoint_metric_sum{endpoint="other/1",version="1",arm=';
+    await until(async () => {
+      await person.run(['endpoint', 'infer', 'other/1', '--json', '{"x": [[1,2,3,4]]}']);
+      return (await (await fetch(`${up.line.router}/metrics`)).text()).includes(sum);
+    }, 30_000);
+    expect(await paste('perch metrics remove --endpoint other/1 --variable kind')).toMatchObject({ code: 0 });
+    expect((await paste('perch metrics list --endpoint other/1')).out).not.toContain('kind');
+  }, 60_000);
+
   it.each([
     [
       `perch model add --engine triton --endpoint e --name auto --project p --preprocess "preprocess.py" ${tensors}`,
@@ -129,7 +142,7 @@ describe("ClearML's command lines, pasted", () => {
       2,
       'defineProcessing',
     ],
-    ['perch model add --engine sklearn --endpoint e --name auto --project p', 2, 'ONNX'],
+    ['perch model add --engine sklearn --endpoint e --name auto --project p', 2, '--allow-pickle'],
     ['perch model add --engine triton --endpoint e --name auto --project p --input-size 1 x', 2, '--input-size'],
     [
       'perch model add --engine triton --endpoint e --name auto --project p --input-size 1 2 --input-type float32',
@@ -142,7 +155,8 @@ describe("ClearML's command lines, pasted", () => {
     ['perch model canary --endpoint e --input-endpoint-prefix auto', 2, '--weights'],
     ['perch model canary --endpoint e --weights 0.1 0.9 --input-endpoints auto', 2, 'one for each'],
     ['perch model canary --endpoint e --weights 1 --input-endpoints nothing/1', 2, 'there is no endpoint nothing'],
-    ['perch metrics add --endpoint e --variable-scalar x=0,1', 2, 'not available yet'],
+    ['perch metrics add --endpoint nothing --variable-scalar x=0,1', 3, 'nothing'],
+    ['perch metrics add --endpoint auto', 2, 'which metrics?'],
     ['perch model upload --name x --project p', 2, '--url'],
     ['perch model upload --name x --path model.onnx', 2, '--project'],
     ['perch config --triton-grpc-server 10.0.0.1:8001', 2, 'perch key join --server'],

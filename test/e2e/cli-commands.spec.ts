@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { scaleModel } from '../support/onnx.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { moduleSuite } from './cli-modules.ts';
 import { Person, type Up, until } from './cli-stack.ts';
 
 let person: Person;
@@ -333,3 +334,5 @@ describe('what goes wrong', () => {
     expect(JSON.parse(err).error).toMatchObject({ code: 'not_found' });
   });
 });
+
+describe('modules', () => moduleSuite(() => person));

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Version } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { minilmFolder } from '../../scripts/models/minilm.mjs';
 import { Admin } from '../support/admin.ts';
 import { scaleModel } from '../support/onnx.ts';
 import { callerPython, ensembleConfig, pythonConfig, scalePython } from '../support/python-models.ts';
@@ -43,6 +44,9 @@ const repository: Record<string, string | Uint8Array | null> = {
     .replace('model_name=self.model', 'model_name="scale"'),
   'graph/1/model.onnx': scaleModel(7),
 };
+
+/** `SimpleNamespace(predict=operator.neg)`, pickled: stands for a model of scikit-learn, which tests do not install. */
+const pickledNegation = 'gAJjdHlwZXMKU2ltcGxlTmFtZXNwYWNlCnEAKVJxAX1xAlgHAAAAcHJlZGljdHEDY19vcGVyYXRvcgpuZWcKcQRzYi4=';
 
 describe.skipIf(missingReason('triton'))('Triton repositories in and out', () => {
   let triton: ModelServer;
@@ -169,6 +173,69 @@ describe.skipIf(missingReason('triton'))('Triton repositories in and out', () =>
       env: env(),
     });
     expect(none.code).toBe(3);
+  });
+
+  it('a pickled model is served where somebody allows it, and the audit log keeps that', async () => {
+    const file = join(folder, 'negative.pkl');
+    await writeFile(file, Buffer.from(pickledNegation, 'base64'));
+    const importing = ['model', 'import', 'in/negative', file, '--engine', 'sklearn', '--endpoint', 'in/negative'];
+    const refused = await person.run(importing, { env: env() });
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('runs any code that its author put in')]);
+    const unsaid = { files: [{ path: '1/m.pkl', sha256: 'a'.repeat(64), size: 1 }], metadata: { engine: 'sklearn' } };
+    expect((await admin.call('POST', '/models/in/negative/versions', unsaid)).status).toBe(400);
+    const made = await perch<Version>(...importing, '--allow-pickle');
+    expect([made.framework, made.metadata]).toEqual(['python', { engine: 'sklearn' }]);
+    await admin.untilServed('in/negative', 1, input, 60_000);
+    expect((await admin.serve('in/negative', input)).body).toEqual({ y: [[-1, -2, -3, -4]] });
+    const { items } = await admin.must<{ items: { action: string; detail: object }[] }>('GET', '/audit?limit=200');
+    expect(items).toContainEqual(
+      expect.objectContaining({
+        action: 'version.create',
+        detail: expect.objectContaining({ allowPickle: ['1/negative.pkl'] }),
+      }),
+    );
+    await perch(...'model add --engine sklearn --endpoint in/again --project in --name negative'.split(' '));
+    await admin.untilServed('in/again', 1, input, 60_000);
+  });
+
+  it('a library that the servers lack is named, with how to get it', async () => {
+    const file = join(folder, 'trees.json');
+    await writeFile(file, '{}');
+    await perch('model', 'import', 'in/trees', file, '--engine', 'xgboost', '--endpoint', 'in/trees');
+    const said = async () => JSON.stringify((await admin.endpoint('in/trees')).status);
+    const deadline = Date.now() + 60_000;
+    while (!/xgboost|XGBoost/.test(await said()) && Date.now() < deadline)
+      await new Promise((next) => setTimeout(next, 100));
+    expect(await said()).toMatch(/pip install xgboost|XGBoostError/);
+  });
+
+  it('a Hugging Face folder is served by what it says of itself', async () => {
+    const source = await minilmFolder(1);
+    const place = join(folder, 'minilm');
+    for (const name of ['model.onnx', 'tokenizer.json'])
+      await lay(place, { [name]: await readFile(join(source, name)) });
+    await lay(place, {
+      'config.json': '{"architectures": ["BertModel"], "model_type": "bert", "max_position_embeddings": 512}',
+      'sentence_bert_config.json': '{"max_seq_length": 128}',
+      '1_Pooling/config.json': '{"pooling_mode_mean_tokens": true}',
+      'modules.json':
+        '[{"type": "s.models.Transformer"}, {"type": "s.models.Pooling"}, {"type": "s.models.Normalize"}]',
+    });
+    const options = { maxTokens: 128, pooling: 'mean', normalize: true };
+    const made = await perch<Version>('model', 'import', 'in/minilm', place, '--endpoint', 'in/minilm');
+    expect(made.processing).toEqual({ builtin: 'text-embedding', options });
+    expect(made.metadata).toMatchObject({ task: 'text-embedding', 'hf.model_type': 'bert', 'hf.max_tokens': '128' });
+    await admin.untilServed('in/minilm', 1, { text: 'hello' }, 90_000);
+    const { embedding } = (await admin.serve<{ embedding: number[] }>('in/minilm', { text: 'hello' })).body;
+    expect(embedding).toHaveLength(384);
+    expect(Math.hypot(...embedding)).toBeCloseTo(1, 4);
+    const classified = await person.run(['model', 'import', 'in/other', place, '--task', 'image-classification'], {
+      env: env(),
+    });
+    expect([classified.code, classified.err]).toEqual([
+      2,
+      expect.stringContaining('image-classification does not fit'),
+    ]);
   });
 
   it.each<[string, Record<string, string | null>, string]>([

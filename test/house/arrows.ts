@@ -15,9 +15,10 @@ export const arrows: Record<string, readonly string[]> = {
   sync: ['contracts', 'triton/control', 'triton/inference', 'platform'],
   routing: ['contracts'],
   processing: ['contracts', 'platform'],
-  cli: ['contracts'],
+  cli: ['contracts', 'processing'],
   'control-plane': [
-    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'triton/control', 'platform', 'platform/database',
+    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'processing', 'triton/control', 'platform',
+    'platform/database',
     'migrations',
   ], // biome-ignore format: one list
   agent: ['contracts', 'sync', 'triton/control', 'triton/inference', 'platform'],

@@ -22,9 +22,9 @@ export const json =
 export const right = floats([1, 2, 3, 4]);
 export const broken = floats([1, Number.NaN, 3, 4]);
 export const failing = fails(500, 'the model says no');
-export const until = async (holds: () => boolean, what: () => string): Promise<void> => {
+export const until = async (holds: () => boolean | Promise<boolean>, what: () => string): Promise<void> => {
   const deadline = Date.now() + 20_000;
-  while (!holds()) {
+  while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`never came true: ${what()}`);
     await new Promise((done) => setTimeout(done, 5));
   }
@@ -169,11 +169,16 @@ export class CanaryStand {
     };
     trial.answers(act);
     this.stable.actFor.set(`${name}-s`, right);
-    this.endpoints[name] = route(targets, { arms, rollout: spec, ...more });
+    await this.add(name, route(targets, { arms, rollout: spec, ...more }));
+    return trial;
+  }
+
+  /** Served from now on, beside what is. */
+  async add(name: string, route: Route): Promise<void> {
+    this.endpoints[name] = route;
     const servers = { a: this.stable.at, b: this.candidate.at };
     const revision = this.router.control.publish({ servers, endpoints: this.endpoints });
     await this.router.untilReport((report) => report.revision >= revision);
-    return trial;
   }
 }
 

@@ -136,7 +136,7 @@ describe('endpoints over HTTP', () => {
       'not_available_yet',
       'traffic.mode',
     ],
-    ['a pipeline', { kind: 'Pipeline', name: 'x', nodes: [] }, 501, 'not_available_yet', 'kind Pipeline'],
+    ['a pipeline', { kind: 'Pipeline', name: 'x', nodes: {}, output: 1 }, 400, 'invalid', 'perch pipeline add'],
     [
       'a version and a rule',
       spec('x', { model: { project: 'p', name: 'm', version: 1, maxVersions: 2 } }),

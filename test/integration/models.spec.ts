@@ -89,7 +89,7 @@ describe('the MiniLM example', () => {
   it('is an endpoint that can be added', async () => {
     const spec = parseWith(endpointSpec, parse(await read('endpoint.yaml')), 'endpoint.yaml');
     expect(spec.name).toBe('text/minilm');
-    expect(parseBuiltinOptions(spec.processing.builtin!, spec.processing.options)).toMatchObject({ maxTokens: 256 });
+    expect(parseBuiltinOptions(spec.processing!.builtin!, spec.processing!.options)).toMatchObject({ maxTokens: 256 });
   });
 
   it('has a request that the built-in reads', async () => {

@@ -16,10 +16,10 @@ const signature: Signature = {
   inputs: ['input_ids', 'attention_mask', 'token_type_ids'].map(ids),
   outputs: [{ name: 'last_hidden_state', datatype: 'FP32', shape: [-1, -1, 384] }],
 };
-const ctx: CallContext = {
+const ctx = {
   requestId: 'r1', endpoint: 'text/minilm', version: 1, signal: new AbortController().signal,
-  observe: () => {}, count: () => {}, flag: () => {},
-}; // biome-ignore format: one row reads better
+  state: {}, observe: () => {}, count: () => {}, flag: () => {},
+} as Partial<CallContext> as CallContext; // biome-ignore format: one row reads better
 
 interface Served {
   processing: LoadedProcessing;

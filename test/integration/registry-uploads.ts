@@ -244,7 +244,7 @@ export function uploadSuite(name: string, open: () => Promise<TestRegistryOption
         expect((await test.changes()).at(-1)).toMatchObject({ actor: 'system', action: 'version.abandon' });
         expect(await download('sweep-kept', 'shared')).toEqual(shared);
         expect((await begin('sweep-dead', { own })).version.number).toBe(2);
-        expect(await test.sweep.sweepUploads(new Date())).toEqual({ versions: 0, blobs: 0, uploads: 0 });
+        expect(await test.sweep.sweepUploads(new Date())).toEqual({ versions: 0, modules: 0, blobs: 0, uploads: 0 });
       });
 
       it('finishes what a sweep that died began', async () => {

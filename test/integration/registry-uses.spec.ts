@@ -46,6 +46,25 @@ describe('models that a version uses', () => {
     );
   });
 
+  it('and processing that it carries is told, tells versions of the same bytes apart, and never changes', async () => {
+    const bytes = newBytes();
+    const files = [fileOf('model.onnx', bytes)];
+    const processing = { module: 'ner/rules@3', options: { k: 1 } };
+    const first = await upload(test, 'bls/carried', { 'model.onnx': bytes }, { processing });
+    expect((await test.registry.getVersion('bls', 'carried', first.number)).processing).toEqual(processing);
+    const again = (wish: object) => test.registry.createVersion(publisher, 'bls', 'carried', { files, ...wish });
+    expect((await again({ processing: { options: { k: 1 }, module: 'ner/rules@3' } })).version.number).toBe(
+      first.number,
+    );
+    expect((await again({ processing: { module: 'ner/rules@4' } })).version.number).toBe(first.number + 1);
+    const none = await again({});
+    expect(none.version.number).toBe(first.number + 2);
+    expect(none.version).not.toHaveProperty('processing');
+    await expect(test.database.query(`update versions set processing = null where id = '${first.id}'`)).rejects.toThrow(
+      /never changes after draft/,
+    );
+  });
+
   it('tell who uses a model, as long as the version may be served', async () => {
     const { number } = await upload(test, 'bls/user', { '1/model.py': newBytes() }, { uses: { s: 'bls/used' } });
     expect(await test.registry.modelsUsing('bls/used')).toEqual(['bls/user']);

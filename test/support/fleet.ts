@@ -3,12 +3,17 @@ import { Global, type INestApplicationContext, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import {
   type Actor,
+  bundlePath,
   type DesiredServer,
   type Endpoint,
   type EndpointSpecInput,
   type ManifestFile,
+  type ModuleFacts,
   manifestDigest,
+  moduleDigest,
+  moduleFacts,
   type ObservedModel,
+  type ProcessingModuleRecord,
   patchSections,
   plainUses,
   type RoutingTable,
@@ -23,6 +28,9 @@ import {
   EndpointsModule,
   FanOutReconcile,
   KEYS,
+  MODULES,
+  type ModuleSource,
+  PROCESSING_POLICY,
   RoutingTableReconcile,
   rolloutWork,
   type ServableVersion,
@@ -116,9 +124,48 @@ export interface Noted {
   detail: Record<string, unknown>;
 }
 
+/** Registered modules in memory: `put` gives the next number of a name. */
+export class FakeModules implements ModuleSource {
+  readonly records: ProcessingModuleRecord[] = [];
+
+  /** `hooks` default to preprocess and postprocess; modules of one `text` are the same. */
+  put(name: string, text = 'export default {}', facts: Partial<ModuleFacts> = {}): ProcessingModuleRecord {
+    const [newest = 0] = this.numbersNow(name);
+    const files = [{ path: bundlePath, sha256: sha256Hex(text), size: Buffer.byteLength(text) }];
+    const full = moduleFacts.parse({ hooks: ['preprocess', 'postprocess'], ...facts });
+    const record = {
+      name,
+      number: newest + 1,
+      digest: moduleDigest(full, files),
+      facts: full,
+      files,
+      description: '',
+      createdAt: '2026-11-21T00:00:00.000Z',
+      createdBy: 'olga',
+    };
+    this.records.push(record);
+    return record;
+  }
+
+  async findModule(name: string, number?: number) {
+    const wanted = number ?? this.numbersNow(name)[0];
+    return this.records.find((one) => one.name === name && one.number === wanted) ?? null;
+  }
+  async moduleNumbers(name: string) {
+    return this.numbersNow(name);
+  }
+  private numbersNow(name: string): number[] {
+    return this.records
+      .filter((one) => one.name === name)
+      .map(({ number }) => number)
+      .sort((a, b) => b - a);
+  }
+}
+
 /** The control plane's heart on a real Postgres, with its work done step by step instead of by timers. */
 export class FleetWorld {
   readonly versions = new FakeVersions();
+  readonly modules = new FakeModules();
   readonly keys: { id: string; hash: string; endpoints: string[] }[] = [];
   readonly noted: Noted[] = [];
   /** Kinds of work that nobody does here. */
@@ -135,7 +182,7 @@ export class FleetWorld {
   }
 
   private async open(options: Partial<FleetOptions>): Promise<void> {
-    const { versions, keys, noted } = this;
+    const { versions, modules, keys, noted } = this;
     const changes = {
       record: async (_tx: unknown, actor: Actor, action: string, subject: string, detail: Record<string, unknown>) =>
         void noted.push({ actor: actor.name, action, subject, detail }),
@@ -145,6 +192,8 @@ export class FleetWorld {
       { provide: Metrics, useValue: new Metrics() },
       { provide: CHANGE_LOG, useValue: changes },
       { provide: VERSIONS, useValue: versions },
+      { provide: MODULES, useValue: modules },
+      { provide: PROCESSING_POLICY, useValue: { publisherIsolation: 'worker' } },
       { provide: CONFIG_TEXTS, useValue: configTexts },
       { provide: KEYS, useValue: { inferenceKeys: async () => keys } },
     ];

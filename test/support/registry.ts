@@ -99,7 +99,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const app = module.createNestApplication<NestFastifyApplication>(new FastifyAdapter({ bodyLimit: 1_000 }));
   await app.listen(0, '127.0.0.1');
   address = await app.getUrl();
-  const tables = ['models', 'versions', 'version_files', 'blobs', 'test_changes', 'work'];
+  const tables = ['models', 'versions', 'version_files', 'processing_modules', 'blobs', 'test_changes', 'work'];
   return {
     registry: app.get(RegistryService),
     sweep: app.get(SweepService),

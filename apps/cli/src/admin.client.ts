@@ -96,6 +96,21 @@ export class AdminClient {
 
   /** One request on the router; the answer as it is, whatever its status. */
   async serve(path: string, body: string | Buffer, headers: Record<string, string>, timeoutMs: number) {
+    return this.onRouter(path, 'POST', headers, body, timeoutMs);
+  }
+
+  /** Something to be read of the router. */
+  readServing(path: string, timeoutMs: number): Promise<RawAnswer> {
+    return this.onRouter(path, 'GET', {}, undefined, timeoutMs);
+  }
+
+  private async onRouter(
+    path: string,
+    method: 'GET' | 'POST',
+    headers: Record<string, string>,
+    body: string | Buffer | undefined,
+    timeoutMs: number,
+  ): Promise<RawAnswer> {
     const base = this.target.routerUrl;
     if (!base)
       throw new AppError(
@@ -104,7 +119,7 @@ export class AdminClient {
       );
     const key = this.target.apiKey;
     const all = { ...(key ? { authorization: `Bearer ${key}` } : {}), ...headers };
-    return this.exchange(`${base}${path}`, 'POST', all, body, timeoutMs);
+    return this.exchange(`${base}${path}`, method, all, body, timeoutMs);
   }
 
   /** Whether the context's router would serve the endpoint now; undefined: the context names none, or it does not answer. */

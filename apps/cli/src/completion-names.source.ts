@@ -1,4 +1,4 @@
-import type { Endpoint, Page, Rollout, Webhook } from '@perch/contracts';
+import type { Endpoint, Page, Pipeline, ProcessingModuleRecord, Rollout, Webhook } from '@perch/contracts';
 import type { AdminClient } from './admin.client.ts';
 import { Invocation } from './invocation.ts';
 
@@ -16,6 +16,12 @@ const past = async (client: AdminClient) => [
   ...(await page<Rollout>(client, '/rollouts')).map(({ id }) => id),
 ];
 const webhooks = async (client: AdminClient) => (await page<Webhook>(client, '/webhooks')).map(({ name }) => name);
+const modules = async (client: AdminClient) =>
+  (await page<ProcessingModuleRecord>(client, '/modules')).map(({ name }) => name);
+const numberedModules = async (client: AdminClient) =>
+  (await page<ProcessingModuleRecord>(client, '/modules')).map(({ name, number }) => `${name}@${number}`);
+
+const pipelines = async (client: AdminClient) => (await page<Pipeline>(client, '/pipelines')).map(({ name }) => name);
 
 const first: Record<string, (client: AdminClient) => Promise<string[]>> = {
   'rollout show': past,
@@ -29,6 +35,14 @@ const first: Record<string, (client: AdminClient) => Promise<string[]>> = {
   'rollout advance': rollouts,
   'rollout promote': rollouts,
   'rollout abort': rollouts,
+  'pipeline show': pipelines,
+  'pipeline history': pipelines,
+  'pipeline run': pipelines,
+  'pipeline export': pipelines,
+  'pipeline remove': pipelines,
+  'pipeline rollback': pipelines,
+  'processing show': modules,
+  'processing remove': numberedModules,
   'webhook remove': webhooks,
   'webhook test': webhooks,
 };

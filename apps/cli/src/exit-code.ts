@@ -16,6 +16,7 @@ export const exitCodes: Record<ErrorCode, number> = {
   rate_limited: 1,
   integrity: 1,
   upstream: 1,
+  module: 1,
   cancelled: 1,
   no_space: 1,
   internal: 1,

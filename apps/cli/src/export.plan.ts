@@ -40,12 +40,12 @@ export function exportReadme(exported: EndpointExport): string {
   ].join('\n');
 }
 
-function processingLines({ builtin, files }: EndpointExport['processing']): string[] {
+function processingLines({ builtin, module, files }: EndpointExport['processing']): string[] {
   if (builtin === 'passthrough' && files.length === 0) return [];
   const kept = files.length > 0 ? `; the files that it may open are in \`processing/\`` : '';
   return builtin === 'passthrough'
     ? [`- Files that processing may open are in \`processing/\`.`]
     : [
-        `- With Perch the processing \`${builtin}\` turned requests into tensors; Triton takes the tensors themselves${kept}.`,
+        `- With Perch the processing \`${builtin ?? module}\` turned requests into tensors; Triton takes the tensors themselves${kept}.`,
       ];
 }

@@ -89,8 +89,7 @@ describe('the command line', () => {
     });
   });
   it.each([
-    ['pipeline'], ['processing', 'test', 'a.ts', '--fixture', 'b'],
-    ['metrics', 'add', '--endpoint', 'x'],
+    ['processing', 'test', 'a.ts', '--fixture', 'b'],
   ])('%s %s is not available yet, and says what it will do', async (...args) => {
     const { code, err } = await run(...args);
     expect(code).toBe(2);

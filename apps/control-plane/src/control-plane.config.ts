@@ -48,6 +48,8 @@ const variables = z.object({
   PERCH_IMPORT_REACH: z.enum(['public', 'private', 'any']).default('private'),
   /** How far webhooks reach, likewise. */
   PERCH_WEBHOOK_REACH: z.enum(['public', 'private', 'any']).default('private'),
+  /** What processing modules that publishers bind run in at least; see `ProcessingPolicy`. */
+  PERCH_PUBLISHER_ISOLATION: z.enum(['worker', 'process']).default('worker'),
   PERCH_BOOTSTRAP_ADMIN_KEY: secret.optional(),
   PERCH_BOOTSTRAP_JOIN_KEY_SERVER: secret.optional(),
   PERCH_BOOTSTRAP_JOIN_KEY_ROUTER: secret.optional(),

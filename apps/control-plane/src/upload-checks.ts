@@ -1,4 +1,12 @@
-import { AppError, isGoldenPath, maxGoldenBytes, mostGoldenRequests, parseGolden } from '@perch/contracts';
+import {
+  AppError,
+  isGoldenPath,
+  maxGoldenBytes,
+  maxParityBytes,
+  mostGoldenRequests,
+  parseGolden,
+  tokenizerOfParity,
+} from '@perch/contracts';
 import { configFileFaults, configFiles } from '@perch/endpoints';
 import type { UploadChecks, UploadFault, UploadSight } from '@perch/registry';
 import { configFaults, parseModelConfig } from '@perch/triton/control';
@@ -10,7 +18,7 @@ export const uploadChecks: UploadChecks = {
     const faults: UploadFault[] = [];
     for (const config of configFiles(upload.files))
       for (const message of await messagesOf(upload, config)) faults.push({ path: config.path, message });
-    return [...faults, ...(await goldenFaults(upload))];
+    return [...faults, ...(await goldenFaults(upload)), ...(await parityFaults(upload))];
   },
 };
 
@@ -32,6 +40,30 @@ async function goldenFaults(upload: UploadSight): Promise<UploadFault[]> {
   }
   return faults;
 }
+
+/** A tokenizer of which other tokens come here than at the reference would be refused by each router. */
+async function parityFaults(upload: UploadSight): Promise<UploadFault[]> {
+  const faults: UploadFault[] = [];
+  for (const { path } of upload.files) {
+    const tokenizer = tokenizerOfParity(path);
+    if (tokenizer === undefined) continue;
+    try {
+      if (!upload.files.some((file) => file.path === tokenizer))
+        throw new AppError('invalid', `${path}: there is no ${tokenizer} that it could be about`);
+      const { checkTokenizer } = await import('@perch/processing');
+      await checkTokenizer(
+        { path: tokenizer, text: await upload.text(tokenizer, maxTokenizerBytes) },
+        { path, text: await upload.text(path, maxParityBytes) },
+      );
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      faults.push({ path, message: error.message.replace(`${path}: `, '') });
+    }
+  }
+  return faults;
+}
+
+const maxTokenizerBytes = 64 * 1_048_576;
 
 const isFault = (error: unknown): error is AppError =>
   error instanceof AppError && (error.code === 'invalid' || error.code === 'too_large');

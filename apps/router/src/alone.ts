@@ -10,7 +10,7 @@ import { Serving } from './serving/serving.ts';
 /** One process that serves and follows the control plane. */
 export async function startAlone(config: RouterConfig, logger: Logger): Promise<Stoppable> {
   const files: FileReader = { read: (sha256, size) => control.files.read(sha256, size) };
-  const serving = new Serving(config.transport, files, logger);
+  const serving = new Serving(config.transport, files, logger, config.modules);
   const { tables, lease } = serving;
   const counts = new CountBook();
   const evidence = new EvidenceLedger();

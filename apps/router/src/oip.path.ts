@@ -1,14 +1,16 @@
 import { AppError } from '@perch/contracts';
 import { mayCall } from '@perch/routing';
-import type { ForwardReply, ForwardRequest, InferenceTransport } from '@perch/triton/inference';
+import type { ForwardReply, ForwardRequest, HttpInfer, InferenceTransport } from '@perch/triton/inference';
 import type { HttpExchange, HttpReply, RequestHead } from './http1/index.ts';
+import type { InferencePath } from './inference.path.ts';
+import { bodyOfTensors, type DeclaredTensors, readInfer, replyOfValue } from './oip-module.ts';
 import { renameDocument, renameInferReply } from './oip-names.ts';
 import { type OipAction, readOipTarget } from './oip-target.ts';
-import { Call } from './serving/call.ts';
-import type { CustomStats } from './serving/custom-stats.ts';
+import type { Call } from './serving/call.ts';
 import type { Dispatch } from './serving/dispatch.ts';
 import { type JudgedReply, judgedForward } from './serving/judged-reply.ts';
 import type { KeyRing } from './serving/key-ring.ts';
+import { moduleTargets } from './serving/pipeline.store.ts';
 import type { ShadowCall } from './serving/shadow-call.ts';
 import type { TrialPath } from './serving/trial-path.ts';
 import type { Upstream } from './serving/upstream.ts';
@@ -24,7 +26,8 @@ const json = (value: unknown, headerLines = ''): HttpReply => ({
 });
 const empty = (status: number): HttpReply => ({ status, contentType: '', headerLines: '', body: '' });
 
-type OipCall = Call & { action: OipAction };
+/** `declared`: a module that declares tensors of its own answers. */
+type OipCall = Call & { action: OipAction; declared?: HttpInfer | undefined };
 
 function requestOf(
   head: RequestHead,
@@ -37,15 +40,23 @@ function requestOf(
   return { method: action === '/infer' ? 'POST' : 'GET', model, modelVersion, action, headers, body };
 }
 
-/** The Open Inference Protocol over HTTP: tensors pass as they are, processing is not applied, the split is. */
+function declaredBy({ arm }: Call): DeclaredTensors | undefined {
+  const facts = arm.target.processing.module?.facts;
+  return facts?.inputs && { inputs: facts.inputs, outputs: facts.outputs ?? arm.target.outputs };
+}
+
+/**
+ * The Open Inference Protocol over HTTP: tensors pass as they are, processing is not applied, the split is. A module that
+ * declares tensors of its own is what answers instead of the model.
+ */
 export class OipPath {
   readonly shape = 'oip';
 
   constructor(
+    private readonly serve: InferencePath,
     private readonly dispatch: Dispatch,
     private readonly transport: InferenceTransport,
     private readonly keys: KeyRing,
-    private readonly custom: CustomStats,
     private readonly trials: TrialPath,
   ) {}
 
@@ -76,23 +87,51 @@ export class OipPath {
     const route = table.endpoints.get(target.endpoint);
     if (!route) throw new AppError('not_found', `Request for unknown model: '${target.endpoint}' is not found`);
     this.keys.check(table, headers['authorization'], route);
-    const call = new Call(exchange, requestId, route, target.version, this.custom);
-    return Object.assign(call, { action: target.action });
+    return Object.assign(this.serve.callOf(exchange, requestId, route, target.version), { action: target.action });
   }
 
   answer(call: OipCall): HttpReply | Promise<HttpReply> {
+    if (call.action === '/ready' && call.route.route.pipeline) return this.pipelineReady(call);
     const choosing = this.dispatch.chooseArm(call);
     return choosing ? choosing.then(() => this.answerOnArm(call)) : this.answerOnArm(call);
   }
 
+  /** A pipeline is ready when its modules are loaded; its endpoints have a readiness of their own. */
+  private pipelineReady({ endpoint, route: { route } }: OipCall): HttpReply {
+    const { deployments } = this.dispatch.table();
+    for (const [node, { deployment }] of moduleTargets(endpoint, route))
+      if (!deployments.has(deployment))
+        throw new AppError('unavailable', `node ${node}: its module is not loaded`, { retryAfterMs: 1_000 });
+    return empty(200);
+  }
+
   private answerOnArm(call: OipCall): HttpReply | Promise<HttpReply> {
     if (call.action === '') return this.metadata(call);
+    if (call.action === '/ready' && call.arm.target.modelless) return { ...empty(200), headerLines: call.replyLines };
+    if (call.action === '/infer') call.declared = this.askModule(call);
     // what asks for readiness and statistics is no request of a rollout
     const onTrial = call.side !== undefined && call.action === '/infer';
     return onTrial ? this.trials.answer(call, this) : this.attempt(call);
   }
 
+  /** Where a module declares its own tensors they become its body; undefined: tensors go to the model as they are. */
+  private askModule(call: OipCall): HttpInfer | undefined {
+    const inputs = declaredBy(call)?.inputs;
+    if (!inputs) return undefined;
+    const asked = readInfer(call.exchange, call.endpoint);
+    call.given = { body: bodyOfTensors(asked.request.inputs, inputs), contentType: 'application/json' };
+    return asked;
+  }
+
+  private async attemptModule(call: OipCall, asked: HttpInfer): Promise<HttpReply> {
+    const { body, headerLines } = await this.serve.attempt(call);
+    const text = typeof body === 'string' ? body : Buffer.concat(body as Uint8Array[]).toString('utf8');
+    const reply = replyOfValue(JSON.parse(text), declaredBy(call)?.outputs ?? [], asked, call);
+    return { ...reply, headerLines: headerLines + reply.headerLines };
+  }
+
   async attempt(call: OipCall): Promise<HttpReply> {
+    if (call.declared !== undefined) return this.attemptModule(call, call.declared);
     const { action, exchange } = call;
     const { head, body } = exchange;
     for (;;) {
@@ -145,7 +184,7 @@ export class OipPath {
 
   /** From the table alone, so that it answers whatever else is down. */
   private metadata(call: Call): HttpReply {
-    const { inputs, outputs } = call.arm.target;
+    const { inputs, outputs } = declaredBy(call) ?? call.arm.target;
     const versions = [...call.route.byVersion.keys()].sort((a, b) => a - b).map(String);
     const tensors = (list: typeof inputs) => list.map(({ name, datatype, shape }) => ({ name, datatype, shape }));
     const value = {

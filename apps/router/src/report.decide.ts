@@ -13,10 +13,12 @@ export function mergeStates(states: readonly WorkerState[]): ReportBody {
   const inFlight: Record<string, number> = {};
   const unlisted: Record<string, number> = {};
   const problems: Record<string, string> = {};
+  const loading: Record<string, string> = {};
   for (const state of states) {
     for (const [pair, count] of Object.entries(state.unlisted ?? {})) unlisted[pair] = (unlisted[pair] ?? 0) + count;
     for (const [id, count] of Object.entries(state.inFlight)) inFlight[id] = (inFlight[id] ?? 0) + count;
     Object.assign(problems, state.problems);
+    Object.assign(loading, state.loading);
   }
   return {
     lineage: agreed ? (states[0]?.lineage ?? null) : null,
@@ -24,6 +26,7 @@ export function mergeStates(states: readonly WorkerState[]): ReportBody {
     inFlight,
     unlisted,
     problems,
+    ...(Object.keys(loading).length > 0 ? { loading } : {}),
     held: states.some((state) => state.held),
   };
 }

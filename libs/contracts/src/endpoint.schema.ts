@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { endpointMetrics } from './endpoint-metrics.schema.ts';
 import { engineSpec } from './engine.schema.ts';
 import { modelSource } from './external.schema.ts';
 import { endpointName, modelName, poolName, projectName, serverLabels, tag, versionNumber } from './names.schema.ts';
+import { isolation, processingSpec } from './processing-spec.schema.ts';
 import { policyReference } from './rollout-policy.schema.ts';
 
 /** Auto-update rule: which versions of the model this endpoint serves; newest = highest number. */
@@ -26,8 +28,13 @@ export const endpointModel = z
     maxVersions: z.number().int().min(1).max(64).optional(),
     /** Served from what a Triton without an agent holds, not from the registry: `<server or pool>/<Triton model>`. */
     source: modelSource.optional(),
+    /** There is none: a module does all the work (`engine.platform: custom`), and its number is the version. */
+    none: z.literal(true).optional(),
   })
   .superRefine((value, ctx) => {
+    const besides = (['version', 'select', 'maxVersions', 'source'] as const).find((key) => value[key] !== undefined);
+    if (value.none && besides)
+      ctx.addIssue({ code: 'custom', path: [besides], message: 'has no meaning where there is no model (none)' });
     if (value.version !== undefined && (value.select || value.maxVersions !== undefined))
       ctx.addIssue({
         code: 'custom',
@@ -66,25 +73,14 @@ export const traffic = z
   .meta({ id: 'Traffic' });
 export type Traffic = z.infer<typeof traffic>;
 
-/** Pre- and postprocessing: a built-in with options, or a registered module. */
-export const processingSpec = z
-  .strictObject({
-    builtin: z.string().max(64).optional(),
-    module: z.string().max(256).optional(),
-    isolation: z.enum(['inline', 'worker', 'process']).optional(),
-    options: z.record(z.string(), z.unknown()).optional(),
-  })
-  .refine((value) => !value.builtin !== !value.module, 'give either builtin or module')
-  .meta({ id: 'ProcessingSpec' });
-export type ProcessingSpec = z.infer<typeof processingSpec>;
-
 export const endpointSpec = z
   .strictObject({
     kind: z.literal('Endpoint').default('Endpoint'),
     name: endpointName,
     model: endpointModel,
     engine: engineSpec.default({}),
-    processing: processingSpec.default({ builtin: 'passthrough' }),
+    /** Left out: what the version carries, else `passthrough`. */
+    processing: processingSpec.optional(),
     fleet: z
       .strictObject({
         pool: poolName.default('default'),
@@ -112,6 +108,8 @@ export const endpointSpec = z
     slo: z
       .strictObject({ latencyMs: z.number().positive().optional(), errorRate: z.number().min(0).max(1).optional() })
       .optional(),
+    /** Values of its requests that are counted. */
+    metrics: endpointMetrics.optional(),
     idempotent: z.boolean().default(true),
     /** Nothing of it is served until it is started again; the spec and its history stay. */
     stopped: z.boolean().default(false),
@@ -134,6 +132,12 @@ export const deployment = z
     state: deploymentState,
     reason: z.string().nullable(),
     since: z.string(),
+    /** What it runs: a built-in, or a module by number with where it runs. Absent: it could not be deployed. */
+    processing: z
+      .object({ builtin: z.string().optional(), module: z.string().optional(), isolation: isolation.optional() })
+      .optional(),
+    /** There is no model: its module does all the work, and `servers` is empty. */
+    modelless: z.literal(true).optional(),
     /** `state`: what the server says of the model, else its presence; the rest is told of one endpoint alone, not in lists. */
     servers: z.array(
       z.object({

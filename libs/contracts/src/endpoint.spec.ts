@@ -10,7 +10,7 @@ describe('endpoint spec', () => {
     expect(spec.traffic.mode).toBe('newest');
     expect(spec.fleet).toEqual({ pool: 'default', replicas: 1, minReplicas: 1 });
     expect(spec.access.inference).toBe('key');
-    expect(spec.processing).toEqual({ builtin: 'passthrough' });
+    expect(spec.processing).toBeUndefined();
     expect(endpointSpec.parse(spec)).toEqual(spec);
   });
 

@@ -16,6 +16,7 @@ export const errorCodes = [
   'integrity', // bytes do not match their hash
   'unavailable', // try again: a part that is needed is down or not ready
   'upstream', // the model server answered with a failure of its own
+  'module', // the endpoint's processing module failed: it threw, ended, or took too long
   'timeout',
   'cancelled', // the client went away
   'no_space',

@@ -12,8 +12,7 @@ export {
 export {
   type ApplyResult, applyResult, type Deployment, type DeploymentState, deployment, deploymentState, deploymentStates,
   type Endpoint, type EndpointGeneration, type EndpointModel, type EndpointSpec, type EndpointSpecInput,
-  type EndpointStatus, endpoint, endpointGeneration, endpointModel, endpointSpec, endpointStatus, type ProcessingSpec,
-  processingSpec, rollbackEndpoint, type SpecChange, specChange, type Traffic, traffic, type VersionSelect,
+  type EndpointStatus, endpoint, endpointGeneration, endpointModel, endpointSpec, endpointStatus, rollbackEndpoint, type SpecChange, specChange, type Traffic, traffic, type VersionSelect,
   versionSelect,
 } from './endpoint.schema.ts'; // biome-ignore format: one list
 export {
@@ -23,6 +22,9 @@ export {
   endpointLogLine,
   switchEndpoint,
 } from './endpoint-log.schema.ts';
+export {
+  type EndpointMetric, type EndpointMetrics, endpointMetric, endpointMetrics, metricName,
+} from './endpoint-metrics.schema.ts'; // biome-ignore format: one list
 export {
   computeCapability,
   type EngineSpec,
@@ -63,6 +65,13 @@ export {
 } from './external.schema.ts';
 export { isSignedBy, peekFeedbackToken, readFeedbackKey, signFeedbackToken } from './feedback-token.ts';
 export {
+  type FixtureTolerance,
+  type ModelRecording,
+  type ModuleFixture,
+  modelRecording,
+  moduleFixture,
+} from './fixture.schema.ts';
+export {
   type DrainServer,
   drainServer,
   type Pool,
@@ -84,6 +93,13 @@ export {
   garbage,
   garbageReport,
 } from './gc.schema.ts';
+export {
+  type CustomChatTemplate,
+  chatTemplateNames,
+  customChatTemplate,
+  type TextGenerationOptions,
+  textGenerationOptions,
+} from './generation.schema.ts';
 export {
   type GoldenRequest,
   type GoldenTolerance,
@@ -113,6 +129,12 @@ export {
   type ServeError,
 } from './http.schema.ts';
 export {
+  type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
+  type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
+  imageEmbeddingOptions, imageFilters, imageRankingReply, imageRequest, type PreparationOptions, preparationOptions,
+  zeroShotImageRequest,
+} from './image-processing.schema.ts'; // biome-ignore format: one list
+export {
   checkManifest,
   type ManifestFile,
   manifestDigest,
@@ -130,9 +152,16 @@ export {
   type VersionUses, version, versionState, versionStates, versionUpload, versionUses,
 } from './model.schema.ts'; // biome-ignore format: one list
 export {
+  type BoundModule, type BoundProcessing, boundModule, boundProcessing, bundlePath,
+ type ListModules, listModules, type ModuleFacts, type ModuleUpload, moduleBodies, moduleDigest,
+  moduleFacts, moduleHooks, moduleUpload, type ProcessingModuleRecord, processingModule,
+  type RegisterModule, registerModule, taskName,
+} from './module.schema.ts'; // biome-ignore format: one list
+export {
   blobKey,
   endpointName,
   modelName,
+  moduleClaimKey,
   poolName,
   probeKey,
   projectName,
@@ -150,8 +179,18 @@ export {
   type Optimization,
   optimization,
 } from './optimization.schema.ts';
-export { type FieldFault, fieldFaults, parseWith } from './parse.ts';
+export {
+  maxParityBytes, mostParityTexts, parityPathOf, parseParity, type TokenizerParity, tokenizerOfParity, tokenizerParity,
+} from './parity.schema.ts'; // biome-ignore format: one list
+export { type FieldFault, fieldFaults, jsonSchemaOf, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
+export {
+  type BoundPipeline, boundPipeline, type Pipeline, type PipelineCondition, type PipelineGeneration, type PipelineNode,
+  type PipelineNodeSight, type PipelineSpec, type PipelineSpecInput, type PipelineValue, pipeline, pipelineCondition,
+  pipelineGeneration, pipelineNode, pipelineNodeSight, pipelineSpec, pipelineValue,
+} from './pipeline.schema.ts'; // biome-ignore format: one list
+export { findCycle, nodeInput, nodeLevels, nodeWaits, pipelineFaults } from './pipeline-graph.ts';
+export { isPick, type Pick, type PickStep, parsePick, picksIn } from './pipeline-pick.ts';
 export {
   type BuiltinName,
   builtinOptions,
@@ -161,6 +200,9 @@ export {
   type TextEmbeddingOptions,
   textEmbeddingOptions,
 } from './processing.schema.ts';
+export {
+  type Isolation, isolation, isolations, moduleName, moduleReference, type ProcessingSpec, processingSpec, splitModule,
+} from './processing-spec.schema.ts'; // biome-ignore format: one list
 export {
   type ArmReading, type CommandRollout, commandRollout, type Decision, type DecisionInput, decision, decisionInput, 
   type EpochCounts, type Explanation, explanation, type FeedbackReading, feedbackReading,isOver, type MetricInput, type MetricReading, type QuarantineEntry,
@@ -197,6 +239,11 @@ export {
 export { type Split, type SplitSpec, type SplitSpecInput, split, splitSpec } from './split.schema.ts';
 export { type EndpointStats, endpointStats, type VersionCount, versionCount } from './stats.schema.ts';
 export {
+  type ChatMessage, chatMessage, chatRoles, type TaskTypes, type TextGenerationEvent, type TextGenerationReply,
+  type TextGenerationRequest, type TokenLogprob, tasks, textEmbeddingReply, textEmbeddingRequest, textGenerationEvent,
+  textGenerationReply, textGenerationRequest, tokenLogprob,
+} from './tasks.schema.ts'; // biome-ignore format: one list
+export {
   type DataType,
   dataType,
   dataTypes,
@@ -208,6 +255,10 @@ export {
   type Tensors,
   tensorSpec,
 } from './tensor.schema.ts';
+export {
+  type TextClassificationOptions, type TextTokensOptions, textClassificationOptions, textClassificationReply,
+  textClassificationRequest, textTokensOptions,
+} from './text-processing.schema.ts'; // biome-ignore format: one list
 export {
   type ConfigFacts,
   type ConfigsRead,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { manifestFile, manifestFiles } from './manifest.schema.ts';
 import { modelName, projectName, sha256, tag } from './names.schema.ts';
+import { processingSpec } from './processing-spec.schema.ts';
 import { signature } from './tensor.schema.ts';
 
 export const versionStates = ['uploading', 'draft', 'published', 'archived'] as const;
@@ -94,6 +95,10 @@ export const createVersion = z
     framework: framework.optional(),
     tags: z.array(tag).max(64).optional(),
     uses: versionUses.optional(),
+    /** Of endpoints that do not say their own. */
+    processing: processingSpec.optional(),
+    /** Somebody trusts the pickled model that the Python template is to load; kept in the audit log. */
+    allowPickle: z.literal(true).optional(),
     ...describing,
   })
   .meta({ id: 'CreateVersion' });
@@ -108,6 +113,8 @@ export const createVersionFromUrl = z
     framework: framework.optional(),
     tags: z.array(tag).max(64).optional(),
     uses: versionUses.optional(),
+    /** Of endpoints that do not say their own. */
+    processing: processingSpec.optional(),
     ...describing,
   })
   .meta({ id: 'CreateVersionFromUrl' });
@@ -163,6 +170,8 @@ export const version = z
     metadata: z.record(z.string(), z.string()),
     lineage: lineageFields,
     uses: versionUses.optional(),
+    /** Given at upload, its module by number; absent: none. */
+    processing: processingSpec.optional(),
     author: z.string(),
     createdAt: z.string(),
     publishedAt: z.string().nullable(),

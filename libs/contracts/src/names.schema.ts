@@ -50,3 +50,4 @@ export const blobKey = (hash: string, uploadId: string): string => `blobs/${hash
 export const probeKey = (id: string): string => `probes/${id}`;
 export const versionClaimKey = (project: string, name: string, number: number): string =>
   `versions/${project}/${name}/${number}`;
+export const moduleClaimKey = (name: string, number: number): string => `modules/${name}/${number}`;

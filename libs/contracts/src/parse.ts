@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { AppError } from './error.ts';
 
 export interface FieldFault {
@@ -18,3 +18,7 @@ export function parseWith<T extends z.ZodType>(schema: T, value: unknown, thing:
   const more = errors.length > 3 ? ` (and ${errors.length - 3} more)` : '';
   throw new AppError('invalid', `${thing}: ${words.join('; ')}${more}`, { details: { errors } });
 }
+
+/** A schema's input as JSON Schema, for people and programs that are to see it; what JSON Schema cannot say is left open. */
+export const jsonSchemaOf = (schema: z.ZodType): Record<string, unknown> =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Record<string, unknown>;

@@ -1,9 +1,17 @@
 import { z } from 'zod';
 import { AppError } from './error.ts';
+import { textGenerationOptions } from './generation.schema.ts';
+import { clipOptions, imageClassificationOptions, imageEmbeddingOptions } from './image-processing.schema.ts';
 import { parseWith } from './parse.ts';
+import {
+  checkTokenLimits,
+  textClassificationOptions,
+  textPadding,
+  textTokensOptions,
+  tokenCount,
+} from './text-processing.schema.ts';
 
 const fieldName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/, 'a field is 1 to 64 of A-Z a-z 0-9 _ . -');
-const tokenCount = z.number().int().min(3).max(131_072);
 
 /** `passthrough` has no options: tensors in, tensors out. */
 export const passthroughOptions = z.strictObject({}).meta({ id: 'PassthroughOptions' });
@@ -15,13 +23,7 @@ export const textEmbeddingOptions = z
     maxTokens: tokenCount.default(256),
     /** What happens to a text that has more. */
     overlong: z.enum(['truncate', 'refuse']).default('truncate'),
-    padding: z
-      .union([
-        z.literal('longest'),
-        z.strictObject({ to: tokenCount }),
-        z.strictObject({ multipleOf: z.number().int().min(1).max(4096) }),
-      ])
-      .default('longest'),
+    padding: textPadding.default('longest'),
     /** How token vectors become one; `none` answers all of them. A model that pools by itself is left alone. */
     pooling: z.enum(['mean', 'cls', 'none']).default('mean'),
     /** Scale each vector to length 1. */
@@ -38,20 +40,7 @@ export const textEmbeddingOptions = z
     output: z.string().min(1).max(256).optional(),
   })
   .superRefine((value, ctx) => {
-    const to = typeof value.padding === 'object' && 'to' in value.padding ? value.padding.to : undefined;
-    if (to !== undefined && to < value.maxTokens)
-      ctx.addIssue({
-        code: 'custom',
-        path: ['padding', 'to'],
-        message: `is ${to}, less than maxTokens (${value.maxTokens}): a text would not fit`,
-      });
-    const step = typeof value.padding === 'object' && 'multipleOf' in value.padding ? value.padding.multipleOf : 1;
-    if (value.maxTokens % step !== 0)
-      ctx.addIssue({
-        code: 'custom',
-        path: ['padding', 'multipleOf'],
-        message: `is ${step}, which does not divide maxTokens (${value.maxTokens})`,
-      });
+    checkTokenLimits(value, ctx);
     if (value.pooling === 'none' && value.encoding === 'base64')
       ctx.addIssue({ code: 'custom', path: ['encoding'], message: 'base64 wants pooling mean or cls' });
   })
@@ -61,23 +50,20 @@ export type TextEmbeddingOptions = z.output<typeof textEmbeddingOptions>;
 /** Options of each built-in processing module. */
 export const builtinOptions = {
   passthrough: passthroughOptions,
+  'text-tokens': textTokensOptions,
   'text-embedding': textEmbeddingOptions,
+  'text-classification': textClassificationOptions,
+  'text-generation': textGenerationOptions,
+  'image-classification': imageClassificationOptions,
+  'image-embedding': imageEmbeddingOptions,
+  clip: clipOptions,
 } as const;
 export type BuiltinName = keyof typeof builtinOptions;
 
-const plannedBuiltins = [
-  'text-tokens', 'text-classification', 'text-generation', 'image-classification', 'image-embedding', 'clip',
-]; // biome-ignore format: one row reads better
-
 const isBuiltin = (name: string): name is BuiltinName => Object.hasOwn(builtinOptions, name);
 
-/**
- * Checks the name of a built-in and its options, and fills in the defaults. Throws `invalid` (naming the field),
- * or `not_available_yet` for a built-in that is planned.
- */
+/** Checks the name of a built-in and its options, and fills in the defaults. Throws `invalid`, naming the field. */
 export function parseBuiltinOptions(builtin: string, options: unknown = {}): Record<string, unknown> {
-  if (plannedBuiltins.includes(builtin))
-    throw new AppError('not_available_yet', `processing.builtin: ${builtin} is not available yet`);
   if (!isBuiltin(builtin))
     throw new AppError(
       'invalid',

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { documentAnswer, documentHead } from './document.schema.ts';
+import { endpointMetrics } from './endpoint-metrics.schema.ts';
 import { routeRollout, workerEvidence } from './evidence.schema.ts';
+import { boundProcessing } from './module.schema.ts';
 import { endpointName, sha256 } from './names.schema.ts';
+import { boundPipeline } from './pipeline.schema.ts';
 import { tensorSpec } from './tensor.schema.ts';
 
 /** One version of an endpoint that every server below has proved ready. */
@@ -17,12 +20,14 @@ export const routeTarget = z.object({
   models: z.record(z.string(), z.string()).optional(),
   /** Version to ask for where the server was not loaded by us; absent = the one it has. */
   tritonVersion: z.string().optional(),
-  /** Ids in `servers`; at least one. */
-  servers: z.array(z.string()).min(1),
+  /** Ids in `servers`; at least one, but for a target that has no model (`modelless`). */
+  servers: z.array(z.string()),
+  /** No server is asked: the module's `process` does all the work. */
+  modelless: z.literal(true).optional(),
   maxBatchSize: z.number().int(),
   inputs: z.array(tensorSpec),
   outputs: z.array(tensorSpec),
-  processing: z.object({ builtin: z.string(), options: z.record(z.string(), z.unknown()) }),
+  processing: boundProcessing,
   /** Files of the version that processing may open (never model weights), by path. */
   files: z.array(z.object({ path: z.string(), sha256, size: z.number().int() })),
 });
@@ -42,6 +47,9 @@ export const route = z.object({
   sticky: z.object({ header: z.string(), salt: z.string() }).optional(),
   /** A candidate is on trial: `arms` holds its share, which this says how to judge. Absent: none is. */
   rollout: routeRollout.optional(),
+  metrics: endpointMetrics.optional(),
+  /** Answered by running this graph over other endpoints and modules; then there are no targets. */
+  pipeline: boundPipeline.optional(),
 });
 export type Route = z.infer<typeof route>;
 
@@ -105,6 +113,8 @@ export const routerReport = z.object({
       unlisted: z.record(z.string(), z.number().int()).optional(),
       /** Deployments this router cannot serve (its processing did not load), with the reason. */
       problems: z.record(z.string(), z.string()),
+      /** Deployments whose processing takes its time to load here, and has not failed; absent = none. */
+      loading: z.record(z.string(), z.string()).optional(),
       held: z.boolean(),
     })
     .optional(),
@@ -132,6 +142,7 @@ export const router = z
     held: z.boolean(),
     inFlight: z.record(z.string(), z.number().int()),
     problems: z.record(z.string(), z.string()),
+    loading: z.record(z.string(), z.string()).optional(),
   })
   .meta({ id: 'Router' });
 export type Router = z.infer<typeof router>;

@@ -67,7 +67,12 @@ export const endpointExport = z
     backends: z.array(z.string()),
     gpu: z.boolean(),
     /** What the router does before and after the model, and the files it opens: no part of a Triton repository. */
-    processing: z.object({ builtin: z.string(), files: z.array(downloadUrl) }),
+    processing: z.object({
+      builtin: z.string().optional(),
+      /** `name@3`; its own files lie below `module/`. */
+      module: z.string().optional(),
+      files: z.array(downloadUrl),
+    }),
   })
   .meta({ id: 'EndpointExport' });
 export type EndpointExport = z.infer<typeof endpointExport>;

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type DeploymentState, digestOf, type Route } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
+import { pipelineOfName } from './pipeline/pipeline.store.ts';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
 import { splitOfName } from './split/split.store.ts';
 
@@ -100,6 +101,15 @@ export class DeploymentStore {
     );
   }
 
+  /** Draining deployments of the endpoint that never had a server, for want of a model. */
+  async drainingModelless(tx: Tx, endpoint: string): Promise<string[]> {
+    const rows: { id: string }[] = await tx.query(
+      `select id from deployments where endpoint = $1 and state = 'draining' and body -> 'variants' = '[]' order by id`,
+      [endpoint],
+    );
+    return rows.map(({ id }) => id);
+  }
+
   /** The states of these deployments; ids that were never ours are absent. */
   async states(tx: Tx, ids: readonly string[]): Promise<Map<string, DeploymentState>> {
     const rows: { id: string; state: DeploymentState }[] = await tx.query(
@@ -142,7 +152,8 @@ export class DeploymentStore {
       `select coalesce(r.endpoint, e.key) as endpoint, r.route, r.digest from endpoint_routes r
        full join (select key, digest from document_entries where document_id = $1 and section = 'endpoints' and digest is not null) e
          on e.key = r.endpoint
-       where r.digest is distinct from e.digest and not exists (${splitOfName('coalesce(r.endpoint, e.key)')})`,
+       where r.digest is distinct from e.digest and not exists (${splitOfName('coalesce(r.endpoint, e.key)')})
+         and not exists (${pipelineOfName('coalesce(r.endpoint, e.key)')})`,
       [document],
     );
   }

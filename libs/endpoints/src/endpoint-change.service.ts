@@ -5,6 +5,7 @@ import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@p
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import { requireGeneration } from './generation.decide.ts';
+import { pipelinesInTheWay, pipelineUsersText, pipelineWishBroken } from './pipeline/pipeline-name.plan.ts';
 import { nameConflict, namesToLock, splitVersionLabel } from './resolve/name.plan.ts';
 import { diffSpecs } from './spec.diff.ts';
 import type { NamingSplit } from './split/split-member.plan.ts';
@@ -65,6 +66,7 @@ export class EndpointChangeService {
       requireGeneration(`endpoint ${name}`, before, options.expectedGeneration, null, null);
       const users = await this.stores.splits.naming(tx, name);
       if (users.length > 0) throw inUse(name, users);
+      await this.refuseAsked(tx, name);
       const generation = before.generation + 1;
       const reason = options.reason ?? '';
       const { status } = before;
@@ -108,10 +110,24 @@ export class EndpointChangeService {
     }
     const parent = splitVersionLabel(spec.name)?.parent ?? null;
     const others = await this.stores.endpoints.relatives(tx, spec.name, parent);
-    const conflict = nameConflict({ name: spec.name, onlyVersion: spec.model.version ?? null }, others);
+    const named = { name: spec.name, onlyVersion: spec.model.version ?? null };
     const splits = await this.stores.splits.relatives(tx, spec.name, parent);
-    const hidden = conflict ?? splitsInTheWay(spec, before?.spec ?? null, splits);
+    const pipelines = await this.stores.pipelines.relatives(tx, spec.name, parent);
+    const hidden =
+      nameConflict(named, others) ??
+      splitsInTheWay(spec, before?.spec ?? null, splits) ??
+      pipelinesInTheWay(named, pipelines) ??
+      pipelineWishBroken(spec, await this.stores.pipelines.naming(tx, spec.name));
     if (hidden) throw new AppError('conflict', hidden);
+  }
+
+  private async refuseAsked(tx: Tx, name: string): Promise<void> {
+    const users = await this.stores.pipelines.naming(tx, name);
+    if (users.length === 0) return;
+    const words = pipelineUsersText(name, users);
+    throw new AppError('conflict', `endpoint ${name} is in use by ${words}; change or remove the pipeline first`, {
+      details: { pipelines: users.map((pipeline) => pipeline.name) },
+    });
   }
 }
 

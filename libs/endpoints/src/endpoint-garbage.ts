@@ -33,7 +33,8 @@ export const endpointGarbage: readonly GarbageRule[] = [
     kind: 'counts',
     what: 'what routers counted for endpoints that are gone',
     table: 'router_stats s',
-    where: `s.at < $1 and not exists (select 1 from endpoints e where e.name = s.endpoint and e.spec is not null)`,
+    where: `s.at < $1 and not exists (select 1 from endpoints e where e.name = s.endpoint and e.spec is not null)
+      and not exists (select 1 from pipelines p where p.name = s.endpoint and p.spec is not null)`,
     name: `s.endpoint || ' version ' || s.version`,
   },
 ];

@@ -1,7 +1,8 @@
-import type { Deployment, Endpoint, Route } from '@perch/contracts';
+import type { BoundProcessing, Deployment, Endpoint, Route } from '@perch/contracts';
 import type { Placement, PlacementSight } from '@perch/fleet';
 import type { DeploymentRow } from './deployment.store.ts';
 import type { EndpointRow } from './endpoint.store.ts';
+import { isModelless } from './resolve/modelless.plan.ts';
 import type { TrafficForce } from './traffic/traffic.plan.ts';
 import { serverWait } from './why/server-wait.decide.ts';
 
@@ -44,6 +45,8 @@ function viewDeployment(row: DeploymentRow, placements: readonly Placement[], ro
     state: row.state,
     reason: row.reason,
     since: row.since.toISOString(),
+    ...(row.body ? { processing: viewProcessing(row.body.processing) } : {}),
+    ...(isModelless(row.body) ? { modelless: true as const } : {}),
     servers: placements
       .filter(({ deployment }) => deployment === row.id)
       .map(({ serverName, observed, presence, earlier = [] }) => ({
@@ -55,6 +58,9 @@ function viewDeployment(row: DeploymentRow, placements: readonly Placement[], ro
     weightPercent: Math.round(share * 10_000) / 100,
   };
 }
+
+const viewProcessing = ({ builtin, module, isolation }: BoundProcessing): Deployment['processing'] =>
+  module ? { module: `${module.name}@${module.number}`, isolation } : { builtin };
 
 /** The same with all that is known of each server, for one endpoint. `obstacleOf`: why what leaves is still loaded. */
 export function detailEndpoint(

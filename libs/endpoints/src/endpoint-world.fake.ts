@@ -9,6 +9,7 @@ import {
   type WantedVersion,
 } from './endpoint.plan.ts';
 import { resolveDeployment, sourceDigest } from './resolve/engine.plan.ts';
+import { isModelless } from './resolve/modelless.plan.ts';
 import { parseSpec } from './spec.plan.ts';
 import { missingDigests, noForce, noWish, type TrafficForce, type TrafficWish } from './traffic/traffic.plan.ts';
 
@@ -160,7 +161,7 @@ export class Sandbox {
       plan.create.length + plan.states.length + plan.places.place.length + plan.places.leave.length + retold;
     // Only what was placed asks for another look; nothing else may leave work undone.
     if (this.atRest) expect(changes).toBe(0);
-    this.atRest = plan.places.place.length === 0;
+    this.atRest = plan.places.place.length === 0 && !plan.create.some(({ body }) => isModelless(body));
     return changes > 0;
   }
 

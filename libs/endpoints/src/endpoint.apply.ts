@@ -6,6 +6,7 @@ import type { EndpointPlan, TrafficInput } from './endpoint.plan.ts';
 import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointsStore } from './endpoints.store.ts';
 import type { Places } from './places.plan.ts';
+import { isModelless } from './resolve/modelless.plan.ts';
 import { rolloutWork } from './traffic/traffic.plan.ts';
 
 /** Writes one plan of one endpoint, wholly or not at all, and wakes whoever has to act on it. */
@@ -17,7 +18,7 @@ export class EndpointApply {
     @Inject(CHANGE_LOG) private readonly changes: ChangeLog,
   ) {}
 
-  /** True: look again. What was placed is served there already, and nobody would tell. */
+  /** True: look again. What was placed is served there already, or wants no server, and nobody would tell. */
   async apply(tx: Tx, row: EndpointRow, plan: EndpointPlan, said?: TrafficInput): Promise<boolean> {
     await this.createDeployments(tx, row, plan);
     for (const { id, state, reason } of plan.states) await this.stores.deployments.setState(tx, id, state, reason);
@@ -28,7 +29,8 @@ export class EndpointApply {
     await this.applyTraffic(tx, row.name, plan, said);
     await this.note(tx, row, plan);
     if (routeChanged) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
-    return servedAlready;
+    // what has no model is ready at once, and no server would tell
+    return servedAlready || plan.create.some(({ body }) => isModelless(body));
   }
 
   /** Whoever moves the traffic is told what it may want to act on. */

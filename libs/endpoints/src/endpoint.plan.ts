@@ -4,6 +4,7 @@ import { decideState, type StateDecision, servingPlacements } from './deployment
 import { planDeployments } from './deployment.plan.ts';
 import { type Places, type PlacesWorld, planPlaces } from './places.plan.ts';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { isModelless } from './resolve/modelless.plan.ts';
 import { defaultMaxVersions } from './resolve/version.plan.ts';
 import { buildRoute, type RoutableDeployment } from './route/route.plan.ts';
 import { type DeploymentSight, decideStatus } from './status.plan.ts';
@@ -177,6 +178,7 @@ function see(
 ): StateDecision {
   const { servers, deployments, spec, holdings = [] } = world;
   if (body === null) return { state: 'failed', reason };
+  if (isModelless(body)) return { state: 'ready', reason: null };
   const returns = ({ proved, presence, server }: Placement) =>
     proved &&
     presence === 'live' &&
@@ -193,10 +195,10 @@ function see(
 const ofDeployment = ({ placements }: EndpointWorld, id: string) =>
   placements.filter(({ deployment }) => deployment === id);
 
-const firstState = ({ body, fault }: WantedVersion, short: string | undefined): StateDecision =>
-  body === null
-    ? { state: 'failed', reason: fault }
-    : { state: short === undefined ? 'pending' : 'placing', reason: short ?? null };
+function firstState({ body, fault }: WantedVersion, short: string | undefined): StateDecision {
+  if (body === null) return { state: 'failed', reason: fault };
+  return { state: short === undefined ? 'pending' : 'placing', reason: short ?? null };
+}
 
 const samePair = (a: Pair) => (b: Pair) => a.deployment === b.deployment && a.server === b.server;
 const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
@@ -205,7 +207,7 @@ const without = (placements: readonly Placement[], leave: readonly Pair[]) =>
 function show(
   { spec, generation, wanted, refusals = [], modelExists }: EndpointWorld,
   routable: readonly RoutableDeployment[],
-  deployments: readonly (DeploymentSight & { id: string })[],
+  deployments: readonly (DeploymentSight & { id: string; body: DeploymentBody | null })[],
   traffic: TrafficPlan | null,
   short: ReadonlyMap<string, string>,
 ): Pick<EndpointPlan, 'route' | 'status'> {
@@ -222,11 +224,16 @@ function show(
     serving: [...new Set(serving.map(({ version }) => version))],
     wanted: traffic ? (traffic.wish.newest ? [traffic.wish.newest.version] : []) : wanted.map(({ version }) => version),
     refusals,
-    deployments: deployments.map((one) => ({ ...one, share: shares.get(one.id) ?? 0 })),
+    deployments: deployments.map((one) => ({ ...one, ...moduleOf(one), share: shares.get(one.id) ?? 0 })),
     short: shortId === undefined ? undefined : short.get(shortId),
     modelExists,
   };
   return { route, status: decideStatus(facts, traffic ? trafficVerdict(facts, traffic) : undefined) };
+}
+
+function moduleOf({ body }: { body: DeploymentBody | null }): Pick<DeploymentSight, 'module'> {
+  const module = body?.processing.module;
+  return module ? { module: `${module.name}@${module.number}` } : {};
 }
 
 const removedStatus = (generation: number): EndpointStatus => ({

@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import {
   type Actor,
   AppError,
@@ -12,10 +12,9 @@ import type { EndpointRow } from './endpoint.store.ts';
 import { EndpointChangeService, unknownEndpoint } from './endpoint-change.service.ts';
 import { viewEndpoint } from './endpoint-view.ts';
 import { EndpointsStore } from './endpoints.store.ts';
-import { CONFIG_TEXTS, type ConfigTexts } from './resolve/version.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { diffSpecs, effectOf } from './spec.diff.ts';
-import { parseSpec } from './spec.plan.ts';
+import { SpecAcceptService } from './spec-accept.service.ts';
 
 export interface ApplyOptions {
   /** Only say what would change. */
@@ -33,12 +32,12 @@ export class EndpointService {
     private readonly stores: EndpointsStore,
     private readonly change: EndpointChangeService,
     private readonly wanted: WantedObserve,
-    @Inject(CONFIG_TEXTS) private readonly configs: ConfigTexts,
+    private readonly accepting: SpecAcceptService,
   ) {}
 
   /** Makes the endpoint as the spec says, whether it exists or not; an equal spec changes nothing. */
   async apply(actor: Actor, input: unknown, options: ApplyOptions = {}): Promise<ApplyResult> {
-    const spec = await this.accept(input);
+    const spec = await this.accepting.accept(actor, input);
     if (options.dryRun) return this.predict(spec, options.expectedGeneration);
     const { before, generation, changed } = await this.change.put(actor, spec, { ...options, verb: 'apply' });
     const result = await this.describe(spec, before, generation);
@@ -47,14 +46,14 @@ export class EndpointService {
 
   /** Throws `conflict` with the differences when the endpoint exists. */
   async create(actor: Actor, input: unknown, reason = ''): Promise<Endpoint> {
-    const spec = await this.accept(input);
+    const spec = await this.accepting.accept(actor, input);
     await this.change.put(actor, spec, { verb: 'create', reason });
     return this.get(spec.name);
   }
 
   /** Throws `not_found`, or `precondition_failed` with both sides' differences. */
   async replace(actor: Actor, name: string, input: unknown, options: ApplyOptions = {}): Promise<Endpoint> {
-    const spec = await this.accept(input);
+    const spec = await this.accepting.accept(actor, input);
     if (spec.name !== name)
       throw new AppError('invalid', `endpoint ${name}: the spec names ${spec.name}; an endpoint keeps its name`);
     await this.change.put(actor, spec, { ...options, verb: 'replace' });
@@ -71,7 +70,8 @@ export class EndpointService {
     if (old.spec === null)
       throw new AppError('invalid', `generation ${generation} of endpoint ${name} is its removal; name another one`);
     const reason = options.reason || `rollback to generation ${generation}`;
-    await this.change.put(actor, this.parse(old.spec), { ...options, reason, verb: 'rollback' });
+    const spec = await this.accepting.again(actor, old.spec);
+    await this.change.put(actor, spec, { ...options, reason, verb: 'rollback' });
     return this.get(name);
   }
 
@@ -100,38 +100,6 @@ export class EndpointService {
     const found = await this.stores.endpoints.generations(this.transactions.manager, name);
     if (found.length === 0) throw unknownEndpoint(name);
     return found;
-  }
-
-  /** A spec that nothing known speaks against: what its graph or the model server's own rules refuse would fail everywhere. */
-  private async accept(input: unknown): Promise<EndpointSpec> {
-    const spec = this.parse(input);
-    const seen = await this.wanted.preview(spec);
-    if (!seen) return spec;
-    const refuse = (words: string) =>
-      new AppError('invalid', `endpoint ${spec.name}: version ${seen.version}: ${words}`);
-    if (seen.fault !== null) throw refuse(seen.fault);
-    for (const engine of seen.engines) {
-      try {
-        this.configs.render(spec.model.name, engine);
-      } catch (error) {
-        throw error instanceof AppError && error.code === 'invalid' ? refuse(error.message) : error;
-      }
-    }
-    return spec;
-  }
-
-  /** The spec with its defaults. Throws `invalid` or `not_available_yet` naming the field; see `parseSpec`. */
-  private parse(input: unknown): EndpointSpec {
-    const spec = parseSpec(input);
-    const { config } = spec.engine;
-    if (config === undefined) return spec;
-    const thing = `endpoint ${spec.name}: engine.config`;
-    if (this.configs.read(config, thing).hasVersionPolicy)
-      throw new AppError(
-        'invalid',
-        `${thing}: version_policy: say how many versions are served with model.maxVersions`,
-      );
-    return spec;
   }
 
   private async found(name: string): Promise<EndpointRow> {

@@ -8,13 +8,19 @@ import { EndpointStore } from './endpoint.store.ts';
 import { EndpointChangeService } from './endpoint-change.service.ts';
 import { EndpointDetailService } from './endpoint-detail.service.ts';
 import { EndpointSwitchService } from './endpoint-switch.service.ts';
-import { EndpointsStore } from './endpoints.store.ts';
+import { ComposedStore, EndpointsStore } from './endpoints.store.ts';
 import { ExportService } from './export.service.ts';
 import { FanOutReconcile } from './fan-out.reconcile.ts';
+import { ModuleUsersService } from './module-users.service.ts';
+import { PipelineService } from './pipeline/pipeline.service.ts';
+import { PipelineStore } from './pipeline/pipeline.store.ts';
+import { PipelineChangeService } from './pipeline/pipeline-change.service.ts';
+import { ProcessingSource } from './resolve/processing.source.ts';
 import { ResolutionSource } from './resolve/resolution.source.ts';
 import { WantedObserve } from './resolve/wanted.observe.ts';
 import { RetireReconcile } from './retire.reconcile.ts';
 import { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
+import { SpecAcceptService } from './spec-accept.service.ts';
 import { SplitService } from './split/split.service.ts';
 import { SplitStore } from './split/split.store.ts';
 import { SplitChangeService } from './split/split-change.service.ts';
@@ -27,6 +33,7 @@ import { WhyService } from './why/why.service.ts';
 
 const parts = [
   CensusStore,
+  ComposedStore,
   DeploymentStore,
   EndpointApply,
   EndpointChangeService,
@@ -38,11 +45,17 @@ const parts = [
   EndpointsStore,
   ExportService,
   FanOutReconcile,
+  ModuleUsersService,
+  ProcessingSource,
+  PipelineChangeService,
+  PipelineService,
+  PipelineStore,
   QuarantineService,
   QuarantineStore,
   ResolutionSource,
   RetireReconcile,
   RoutingTableReconcile,
+  SpecAcceptService,
   SplitChangeService,
   SplitService,
   SplitStore,
@@ -56,7 +69,7 @@ const parts = [
 export interface EndpointsOptions {
   /** Modules that export what `bind` refers to. */
   imports: NonNullable<ModuleMetadata['imports']>;
-  /** Providers of `VERSIONS`, `KEYS` and `CONFIG_TEXTS`. */
+  /** Providers of `VERSIONS`, `MODULES`, `KEYS`, `CONFIG_TEXTS` and `PROCESSING_POLICY`. */
   bind: NonNullable<ModuleMetadata['providers']>;
 }
 

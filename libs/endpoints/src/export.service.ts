@@ -23,6 +23,9 @@ import {
   type VersionSource,
 } from './resolve/version.source.ts';
 
+/** Of the module's own files among those that processing opens. */
+const moduleFolder = 'module';
+
 /** Tells what a Triton without Perch needs to serve one version of an endpoint. */
 @Injectable()
 export class ExportService {
@@ -51,14 +54,21 @@ export class ExportService {
         'invalid',
         `endpoint ${name} is served from ${spec.model.source}: its files are its owner's, not in the registry`,
       );
+    if (spec.model.none) throw noModel(name);
     const version = await this.pick(row, spec, wanted);
     const used = await this.resolution.usesOf(`${spec.model.project}/${spec.model.name}`, version);
     for (const project of [spec.model.project, ...projectsOf(used)]) mayRead(project);
     const resolved = await this.resolve(spec, version, used);
-    const variant = resolved.body.variants[0]!;
+    const [variant] = resolved.body.variants;
+    if (!variant) throw noModel(`${name}, version ${version.number}`);
     const folders = planExport(variant, resolved.origins, this.configs);
     const { processing, processingFiles } = resolved.body;
-    const urls = await this.urls([...folders.flatMap(({ files }) => files), ...processingFiles]);
+    const { module } = processing;
+    const opened = [
+      ...processingFiles,
+      ...(module ? module.files.map(({ path, ...file }) => ({ ...file, path: `${moduleFolder}/${path}` })) : []),
+    ];
+    const urls = await this.urls([...folders.flatMap(({ files }) => files), ...opened]);
     const backends = [variant.model, ...variant.needs.map(({ model }) => model)]
       .map(({ engine }) => engine.backend)
       .filter((backend) => backend !== '' && backend !== 'ensemble');
@@ -70,7 +80,10 @@ export class ExportService {
       models: folders.map((folder) => ({ ...folder, files: folder.files.map(urls) })),
       backends: [...new Set(backends)].sort(),
       gpu: variant.requires.gpu,
-      processing: { builtin: processing.builtin, files: processingFiles.map(urls) },
+      processing: {
+        ...(module ? { module: `${module.name}@${module.number}` } : { builtin: processing.builtin! }),
+        files: opened.map(urls),
+      },
     };
   }
 
@@ -104,6 +117,9 @@ export class ExportService {
     };
   }
 }
+
+const noModel = (thing: string) =>
+  new AppError('invalid', `endpoint ${thing}: it has no model to export, its processing module does all the work`);
 
 const projectsOf = (used: readonly Used[]): string[] =>
   used.flatMap(({ use, uses }) => [use.model.slice(0, use.model.indexOf('/')), ...projectsOf(uses)]);

@@ -9,6 +9,7 @@ import {
   selectHeld,
   splitSource,
 } from './external-endpoint.plan.ts';
+import { boundBuiltin } from './resolve/processing.plan.ts';
 import { parseSpec } from './spec.plan.ts';
 
 const spec = (model: object = {}, more: object = {}) =>
@@ -82,12 +83,12 @@ describe('which versions of what is held are wanted', () => {
   });
 
   it('makes a deployment that is the same until its processing changes', () => {
-    const { digest, body, tritonModel } = heldDeployment(spec(), 2);
+    const { digest, body, tritonModel } = heldDeployment(spec(), 2, boundBuiltin());
     expect([tritonModel, isHeld(tritonModel), body!.variants[0]!.model.files]).toEqual(['resnet/2', true, []]);
-    expect(heldDeployment(spec({}, { limits: { timeoutMs: 1 } }), 2).digest).toBe(digest);
+    expect(heldDeployment(spec({}, { limits: { timeoutMs: 1 } }), 2, boundBuiltin()).digest).toBe(digest);
     const other = spec({}, { processing: { builtin: 'text-embedding', options: { maxTokens: 9 } } });
-    expect(heldDeployment(other, 2).digest).not.toBe(digest);
-    expect(heldDeployment(spec(), 3).digest).not.toBe(digest);
+    expect(heldDeployment(other, 2, boundBuiltin(other.processing)).digest).not.toBe(digest);
+    expect(heldDeployment(spec(), 3, boundBuiltin()).digest).not.toBe(digest);
   });
 });
 

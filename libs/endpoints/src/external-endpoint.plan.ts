@@ -1,7 +1,14 @@
-import { type DesiredModel, digestOf, type EndpointSpec, type RouteTarget } from '@perch/contracts';
+import {
+  type BoundProcessing,
+  type DesiredModel,
+  digestOf,
+  type EndpointSpec,
+  type RouteTarget,
+} from '@perch/contracts';
 import { type Holding, heldVersionKey, type NewPlacement, type Pair, type Placement } from '@perch/fleet';
 import type { WantedVersion } from './endpoint.plan.ts';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { processingIdentity, processingSource } from './resolve/processing.plan.ts';
 import { selectVersions } from './resolve/version.plan.ts';
 
 /** `gpu-box/resnet50`: the server of that name, else every server without an agent of the pool of that name. */
@@ -57,12 +64,15 @@ export function selectHeld(spec: EndpointSpec, holdings: readonly Holding[], kno
   return selectVersions(spec.model, facts);
 }
 
-export function heldDeployment(spec: EndpointSpec, version: number): WantedVersion {
+/** Equal as long as nothing that such a deployment is made from has changed. */
+export const heldSourceDigest = ({ model: { source }, processing }: EndpointSpec, version: number): string =>
+  digestOf({ source, version, processing: processingSource(processing ?? { builtin: 'passthrough' }) });
+
+/** `processing`: what the spec says, bound. */
+export function heldDeployment(spec: EndpointSpec, version: number, processing: BoundProcessing): WantedVersion {
   const { source } = spec.model;
-  const { builtin = 'passthrough', options = {} } = spec.processing;
-  const processing = { builtin, options };
   const tritonModel = heldVersionKey(splitSource(source!).model, String(version));
-  const digest = digestOf({ source, version, processing });
+  const digest = digestOf({ source, version, processing: processingIdentity(processing) });
   const body: DeploymentBody = {
     variants: [
       {
@@ -75,7 +85,7 @@ export function heldDeployment(spec: EndpointSpec, version: number): WantedVersi
     processing,
     processingFiles: [],
   };
-  return { version, digest, sourceDigest: digest, tritonModel, body, fault: null };
+  return { version, digest, sourceDigest: heldSourceDigest(spec, version), tritonModel, body, fault: null };
 }
 
 export interface HeldPlaces {

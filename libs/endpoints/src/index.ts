@@ -7,8 +7,12 @@ export { EndpointSwitchService, type SwitchOptions } from './endpoint-switch.ser
 export { EndpointsModule, type EndpointsOptions } from './endpoints.module.ts';
 export { ExportService } from './export.service.ts';
 export { FanOutReconcile } from './fan-out.reconcile.ts';
+export { ModuleUsersService } from './module-users.service.ts';
+export { type PipelineApplyOptions, PipelineService } from './pipeline/pipeline.service.ts';
 export { RegistrySource } from './registry.source.ts';
 export { environmentFile } from './resolve/named-file.plan.ts';
+export type { ProcessingPolicy } from './resolve/processing.plan.ts';
+export { MODULES, type ModuleSource, PROCESSING_POLICY, ProcessingSource } from './resolve/processing.source.ts';
 export { type ConfigFile, configFileFaults, configFiles } from './resolve/upload-check.plan.ts';
 export { defaultMaxVersions, selectVersions, type VersionFacts } from './resolve/version.plan.ts';
 export {
@@ -24,7 +28,7 @@ export {
 } from './resolve/version.source.ts';
 export { buildRoutingTable, routeFault, type TableSnapshot } from './route/routing-table.plan.ts';
 export { RoutingTableReconcile } from './route/routing-table.reconcile.ts';
-export { nameSource, parseSpec, refuseKind, refuseUnbuilt } from './spec.plan.ts';
+export { nameSource, parseSpec, refuseKind } from './spec.plan.ts';
 export { type SplitApplyOptions, SplitService } from './split/split.service.ts';
 export { QuarantineService } from './traffic/quarantine.service.ts';
 export type { NewQuarantine } from './traffic/quarantine.store.ts';

@@ -13,6 +13,7 @@ import {
 } from '@perch/fleet';
 import { isHeld, planHeldPlaces } from './external-endpoint.plan.ts';
 import type { DeploymentBody } from './resolve/engine.plan.ts';
+import { isModelless } from './resolve/modelless.plan.ts';
 
 /** What is looked at to say where an endpoint's deployments are to be. */
 export interface PlacesWorld {
@@ -93,13 +94,14 @@ export function planPlaces(
   };
 }
 
-/** What external Tritons hold is found, everything else is placed. */
+/** What external Tritons hold is found, what has no model is nowhere, everything else is placed. */
 function sortDeployments<T extends { id: string; body: DeploymentBody | null }>(deployments: readonly T[]) {
   const held: { id: string; tritonModel: string }[] = [];
   const own: T[] = [];
   for (const deployment of deployments) {
     const [variant] = deployment.body?.variants ?? [];
     const tritonModel = variant?.tritonModel ?? '';
+    if (isModelless(deployment.body)) continue;
     if (isHeld(tritonModel)) held.push({ id: deployment.id, tritonModel });
     else own.push(deployment);
   }

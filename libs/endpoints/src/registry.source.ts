@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { AppError, type ManifestFile } from '@perch/contracts';
-import { RegistryService } from '@perch/registry';
+import { AppError, type ManifestFile, type ProcessingModuleRecord } from '@perch/contracts';
+import { Transactions } from '@perch/platform/database';
+import { ModuleService, RegistryService } from '@perch/registry';
+import type { ModuleSource } from './resolve/processing.source.ts';
 import type { ServableVersion, VersionSource } from './resolve/version.source.ts';
 
 /** A configuration text is small; anything larger is a mistake, and must not be read into memory. */
@@ -11,10 +13,23 @@ const mostFiles = 50;
 
 /** The registry of this program. */
 @Injectable()
-export class RegistrySource implements VersionSource {
+export class RegistrySource implements VersionSource, ModuleSource {
   private readonly files = new Map<string, ManifestFile[]>();
 
-  constructor(private readonly registry: RegistryService) {}
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly modules: ModuleService,
+    private readonly transactions: Transactions,
+  ) {}
+
+  findModule(name: string, number?: number): Promise<ProcessingModuleRecord | null> {
+    return this.modules.find(this.transactions.manager, name, number);
+  }
+
+  async moduleNumbers(name: string): Promise<number[]> {
+    const known = await this.findModule(name);
+    return known ? (await this.modules.numbersOf(name)).map(({ number }) => number) : [];
+  }
 
   async versionsOf(project: string, model: string): Promise<ServableVersion[]> {
     return this.registry.listVersions(project, model);

@@ -4,6 +4,7 @@ import {
   FLEET_OPTIONS,
   type FleetOptions,
   Installation,
+  type RouterFacts,
   routingTableDocument,
   theOnlyKey,
   unloadObstacle,
@@ -13,6 +14,12 @@ import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@p
 import { EndpointsStore } from './endpoints.store.ts';
 
 type Leaving = Awaited<ReturnType<EndpointsStore['fleet']['placements']['leaving']>>;
+
+interface Look {
+  lineage: string;
+  timeoutMs: number;
+  routers: RouterFacts[];
+}
 
 /** Lets go of what no router can send to any more. */
 @Injectable()
@@ -32,40 +39,65 @@ export class RetireReconcile {
       // No table can be published meanwhile: what the one in force does not hold stays out of it.
       await fleet.documents.lock(tx, routingTableDocument);
       const leaving = await fleet.placements.leaving(tx, endpoint);
-      const free = await this.freeOf(tx, endpoint, leaving);
+      const look = { ...(await this.look(tx, endpoint, leaving.length > 0)), routers: await this.routers(tx) };
+      const free = await this.freeOf(tx, leaving, look);
       await fleet.placements.release(tx, free);
-      await this.retireDrained(tx, endpoint);
+      const kept = await this.keptModelless(tx, endpoint, look);
+      await this.retireDrained(tx, endpoint, kept);
       for (const server of [...new Set(free.map(({ server }) => server))].sort())
         await this.workStore.enqueue(tx, work.server, server);
       if (free.length > 0) await this.workStore.enqueue(tx, work.routingTable, theOnlyKey);
-      return free.length < leaving.length;
+      return free.length < leaving.length || kept.size > 0;
     });
   }
 
-  private async freeOf(tx: Tx, endpoint: string, leaving: Leaving): Promise<Leaving> {
-    const { deployments, fleet, endpoints, splits } = this.stores;
+  private async look(tx: Tx, endpoint: string, inSplits: boolean): Promise<Omit<Look, 'routers'>> {
+    const { endpoints, splits } = this.stores;
     const { lineage } = await Installation.read(tx);
-    const routers = (await fleet.routers.list(tx)).map(({ name, report, quiet_ms }) => ({
-      name,
-      report,
-      quietMs: Number(quiet_ms),
-    }));
-    const states = await deployments.states(
+    const own = (await endpoints.get(tx, endpoint))?.spec?.limits.timeoutMs ?? 0;
+    // A request by the name of a split may take as long as the slowest of its members allows.
+    const timeoutMs = inSplits ? Math.max(own, await splits.longestTimeoutMs(tx, endpoint)) : own;
+    return { lineage, timeoutMs };
+  }
+
+  private async routers(tx: Tx): Promise<RouterFacts[]> {
+    const rows = await this.stores.fleet.routers.list(tx);
+    return rows.map(({ name, report, quiet_ms }) => ({ name, report, quietMs: Number(quiet_ms) }));
+  }
+
+  private obstacle(wish: Parameters<typeof unloadObstacle>[0], { lineage, timeoutMs, routers }: Look) {
+    return unloadObstacle(wish, routers, lineage, this.options.routerGraceMs, timeoutMs);
+  }
+
+  private async freeOf(tx: Tx, leaving: Leaving, look: Look): Promise<Leaving> {
+    const states = await this.stores.deployments.states(
       tx,
       leaving.map(({ deployment }) => deployment),
     );
-    const own = (await endpoints.get(tx, endpoint))?.spec?.limits.timeoutMs ?? 0;
-    // A request by the name of a split may take as long as the slowest of its members allows.
-    const timeoutMs = leaving.length === 0 ? own : Math.max(own, await splits.longestTimeoutMs(tx, endpoint));
     return leaving.filter((wish) => {
       const { server, ...whole } = wish;
       const what = states.get(wish.deployment) === 'draining' ? whole : { ...whole, server };
-      return unloadObstacle(what, routers, lineage, this.options.routerGraceMs, timeoutMs) === undefined;
+      return this.obstacle(what, look) === undefined;
     });
   }
 
-  private async retireDrained(tx: Tx, endpoint: string): Promise<void> {
+  /** What has no model is on no server; it stays as long as a router may run its module, since it may have to come back. */
+  private async keptModelless(tx: Tx, endpoint: string, look: Look): Promise<Set<string>> {
+    const ids = await this.stores.deployments.drainingModelless(tx, endpoint);
+    if (ids.length === 0) return new Set();
+    const { since, held } = await this.stores.fleet.documents.routedSince(tx, endpoint, ids);
+    const wish = (deployment: string) => ({
+      deployment,
+      routedRevision: since,
+      unroutedRevision: held.has(deployment) ? null : since,
+      unroutedMs: null,
+    });
+    return new Set(ids.filter((id) => this.obstacle(wish(id), look) !== undefined));
+  }
+
+  private async retireDrained(tx: Tx, endpoint: string, kept: ReadonlySet<string>): Promise<void> {
     for (const { id, version } of await this.stores.deployments.drained(tx, endpoint)) {
+      if (kept.has(id)) continue;
       await this.stores.deployments.setState(tx, id, 'retired', null);
       await this.changes.record(tx, systemActor, 'deployment.retired', endpoint, { deployment: id, version });
     }

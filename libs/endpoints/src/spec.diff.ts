@@ -17,6 +17,12 @@ function diffValues(path: string, before: unknown, after: unknown): SpecChange[]
   return [{ path, before: before ?? null, after: after ?? null }];
 }
 
+function withProcessing({ processing }: EndpointSpec): string {
+  if (!processing) return 'with the processing that the version carries';
+  const { builtin, module, isolation = 'worker' } = processing;
+  return module ? `with module ${module} (isolation ${isolation})` : `with the built-in ${builtin}`;
+}
+
 const touches = (changes: readonly SpecChange[], ...roots: string[]) =>
   changes.some(({ path }) => roots.some((root) => path === root || path.startsWith(`${root}.`)));
 
@@ -30,14 +36,23 @@ export function effectOf(
   const changes = diffSpecs(before, after);
   if (before !== null && changes.length === 0) return [];
   const effect: string[] = [];
-  const settings = touches(changes, 'engine', 'processing');
+  const settings = touches(changes, 'engine');
   const load = wanted.filter((version) => before === null || settings || !serving.includes(version));
+  const anew = touches(changes, 'processing') ? wanted.filter((version) => !load.includes(version)) : [];
   const drop = before === null ? [] : serving.filter((version) => !wanted.includes(version));
   if (load.length > 0) {
+    const numbers = load.join(', ');
+    const model = after.model.none
+      ? `module ${after.processing?.module}`
+      : `version ${numbers} of ${after.model.project}/${after.model.name}`;
     const onServers = `${after.fleet.replicas} server${after.fleet.replicas === 1 ? '' : 's'} of pool ${after.fleet.pool}`;
-    effect.push(`loads version ${load.join(', ')} of ${after.model.project}/${after.model.name} on ${onServers}`);
+    const custom = after.engine.platform === 'custom';
+    const alone = after.model.none ? '' : ' by its module';
+    effect.push(custom ? `runs ${model}${alone} alone, on no server` : `loads ${model} on ${onServers}`);
   }
   if (serving.length > 0 && load.length > 0) effect.push(`version ${serving.join(', ')} serves until that is ready`);
+  if (anew.length > 0)
+    effect.push(`runs version ${anew.join(', ')} ${withProcessing(after)}; no model is loaded again`);
   if (drop.length > 0 && wanted.length > 0) effect.push(`then unloads version ${drop.join(', ')}`);
   if (after.stopped) effect.push('it is stopped: nothing of it is served until it is started');
   if (drop.length > 0 && wanted.length === 0)

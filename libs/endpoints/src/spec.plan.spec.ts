@@ -18,7 +18,6 @@ describe('what a spec may say', () => {
   it('fills in every default', () => {
     expect(parseSpec(minimal)).toMatchObject({
       kind: 'Endpoint',
-      processing: { builtin: 'passthrough' },
       fleet: { pool: 'default', replicas: 1 },
       traffic: { mode: 'newest' },
       limits: { timeoutMs: 60_000, maxBodyBytes: 67_108_864 },
@@ -33,7 +32,7 @@ describe('what a spec may say', () => {
     [{ builtin: 'text-embeding' }, 'invalid', 'there is no built-in "text-embeding"'],
     [{ builtin: 'text-embedding', options: { pooling: 'median' } }, 'invalid', 'pooling'],
     [{ builtin: 'text-embedding', options: { maxToken: 3 } }, 'invalid', 'maxToken'],
-    [{ builtin: 'clip' }, 'not_available_yet', 'clip'],
+    [{ builtin: 'text-tokens', options: { maxTokens: 7, padding: { multipleOf: 4 } } }, 'invalid', 'multipleOf'],
   ])('refuses processing %j when the endpoint is added', (processing, code, words) => {
     const error = refused({ ...minimal, processing });
     expect([error.code, error.message]).toEqual([code, expect.stringContaining(words)]);
@@ -45,6 +44,40 @@ describe('what a spec may say', () => {
     [{ mode: 'progressive', policy: { ramp: 'clock', clock: [{ weightPercent: 5, forMs: 1_000 }] } }],
   ])('takes traffic %j', (traffic) => expect(parseSpec({ ...minimal, traffic }).traffic).toMatchObject(traffic));
 
+  it('leaves processing out where nobody says any: then the version does', () =>
+    expect(parseSpec(minimal).processing).toBeUndefined());
+
+  it.each<[object, string]>([
+    [{ processing: { builtin: 'passthrough', module: 'a@1' } }, 'give either builtin or module'],
+    [{ processing: {} }, 'give either builtin or module'],
+    [{ processing: { module: 'A b' } }, 'a module is given as name or name@number'],
+    [{ processing: { module: 'a@0' } }, 'a module is given as name or name@number'],
+    [{ processing: { module: 'a@3', isolation: 'thread' } }, 'isolation'],
+    [{ engine: { platform: 'custom' }, processing: { builtin: 'passthrough' } }, 'give processing.module'],
+    [{ engine: { platform: 'custom', maxBatchSize: 4 }, processing: { module: 'a@1' } }, 'custom has no model'],
+  ])('refuses %j', (part, words) => {
+    const error = refused({ ...minimal, ...part });
+    expect([error.code, error.message]).toEqual(['invalid', expect.stringContaining(words)]);
+  });
+
+  it('names the model of an endpoint that has none', () => {
+    const alone = { name: 'w', engine: { platform: 'custom' }, processing: { module: 'work/a@3' } };
+    const named = { project: 'modules', name: 'work-a', none: true };
+    expect(parseSpec(alone).model).toEqual(named);
+    expect(parseSpec({ ...alone, model: { none: true } }).model).toEqual(named);
+    expect(parseSpec(parseSpec(alone))).toEqual(parseSpec(alone));
+    const other = { ...parseSpec(alone), processing: { module: 'work/b@1' } };
+    expect(parseSpec(other).model).toEqual(named);
+  });
+
+  it.each<[object, string]>([
+    [{ model: undefined, engine: { platform: 'custom' } }, 'model'],
+    [{ model: { ...minimal.model, none: true }, processing: { module: 'a@1' } }, 'model.none: wants engine.platform custom'],
+    [{ model: { ...minimal.model, none: true, version: 3 }, engine: { platform: 'custom' }, processing: { module: 'a@1' } }, 'model.version'],
+  ])('refuses %j as an endpoint without a model', (part, words) => {
+    expect(refused({ ...minimal, ...part })).toMatchObject({ code: 'invalid', message: expect.stringContaining(words) });
+  }); // biome-ignore format: rows
+
   it('keeps slo as information', () =>
     expect(parseSpec({ ...minimal, slo: { latencyMs: 5 } }).slo).toEqual({ latencyMs: 5 }));
 
@@ -54,8 +87,6 @@ describe('what a spec may say', () => {
       { model: { source: 'gpu-box/resnet50' }, traffic: { mode: 'progressive' } },
       'traffic.mode',
     ],
-    ['an own module', { processing: { module: 'm@1' } }, 'processing.module'],
-    ['isolation', { processing: { builtin: 'passthrough', isolation: 'worker' } }, 'processing.isolation'],
     ['concurrency', { limits: { concurrency: 'auto' } }, 'limits.concurrency'],
     ['rate limits', { limits: { rateLimitPerKey: 5 } }, 'limits.rateLimitPerKey'],
   ])('%s is understood and not built yet', (_what, part, path) => {
@@ -68,17 +99,16 @@ describe('what a spec may say', () => {
   it('names every part that is not built, not the first alone', () => {
     const error = refused({
       ...minimal,
-      processing: { builtin: 'passthrough', isolation: 'worker' },
-      limits: { concurrency: 3 },
+      limits: { concurrency: 3, rateLimitPerKey: 5 },
     });
     expect((error.details!['errors'] as { path: string }[]).map(({ path }) => path)).toEqual([
-      'processing.isolation',
       'limits.concurrency',
+      'limits.rateLimitPerKey',
     ]);
   });
 
   it.each([
-    ['Pipeline', 'not_available_yet', 'is not available yet'],
+    ['Pipeline', 'invalid', '"perch pipeline add"'],
     ['Split', 'invalid', '"perch split add"'],
   ])('kind %s is no endpoint', (kind, code, words) => {
     expect(refused({ kind, name: 'x' })).toMatchObject({ code, message: expect.stringContaining(words) });
@@ -179,6 +209,30 @@ describe('differences and what follows', () => {
         'version 3 serves until that is ready',
         'then unloads version 3',
       ],
+    ],
+    [
+      'another module',
+      { processing: { module: 'a@1' } },
+      { processing: { module: 'a@2', isolation: 'process' } },
+      [3],
+      [3],
+      ['runs version 3 with module a@2 (isolation process); no model is loaded again'],
+    ],
+    [
+      'no processing of its own any more',
+      { processing: { builtin: 'passthrough' } },
+      {},
+      [3],
+      [3],
+      ['runs version 3 with the processing that the version carries; no model is loaded again'],
+    ],
+    [
+      'a module alone',
+      null,
+      { engine: { platform: 'custom' }, processing: { module: 'a@2' } },
+      [3],
+      [],
+      ['runs version 3 of p/m by its module alone, on no server'],
     ],
     ['more replicas', {}, { fleet: { replicas: 2 } }, [3], [3], ['moves replicas between servers']],
     ['a description', {}, { description: 'x' }, [3], [3], ['no effect on what is served']],

@@ -5,6 +5,7 @@ import {
   parseBuiltinOptions,
   parseWith,
   sourceModelName,
+  splitModule,
 } from '@perch/contracts';
 import { engineContradictions } from './resolve/engine-settings.plan.ts';
 
@@ -18,8 +19,6 @@ type Rule = [path: string, when: (spec: EndpointSpec) => boolean, message: strin
 
 const rules: readonly Rule[] = [
   ['traffic.mode', (s) => s.traffic.mode === 'progressive' && s.model.source !== undefined, 'progressive rollouts of what an external Triton holds are not available yet; use newest or weighted'],
-  ['processing.module', (s) => s.processing.module !== undefined, 'processing modules of your own are not available yet; use a builtin'],
-  ['processing.isolation', (s) => (s.processing.isolation ?? 'inline') !== 'inline', 'isolation other than inline is not available yet'],
   ['limits.concurrency', (s) => s.limits.concurrency !== undefined, 'limits of concurrency are not available yet'],
   ['limits.rateLimitPerKey', (s) => s.limits.rateLimitPerKey !== undefined, 'rate limits per key are not available yet'],
 ]; // biome-ignore format: a table
@@ -28,8 +27,11 @@ const rules: readonly Rule[] = [
 export const unavailableParts = (spec: EndpointSpec): UnavailablePart[] =>
   rules.filter(([, when]) => when(spec)).map(([path, , message]) => ({ path, message }));
 
+/** Stands for the project of endpoints that have no model. */
+const moduleProject = 'modules';
+
 /** What a spec may not say although each field by itself is fine. */
-function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): UnavailablePart[] {
+function contradictions({ engine, traffic, model, processing, idempotent }: EndpointSpec): UnavailablePart[] {
   const faults: UnavailablePart[] = [];
   const add = (path: string, message: string) => faults.push({ path, message });
   if (model.source !== undefined && Object.keys(engine).length > 0)
@@ -42,6 +44,10 @@ function contradictions({ engine, traffic, model, idempotent }: EndpointSpec): U
   if (tooLarge !== undefined && engine.maxBatchSize)
     add('engine.dynamicBatching.preferredSizes', `${tooLarge} is above engine.maxBatchSize ${engine.maxBatchSize}`);
   faults.push(...engineContradictions(engine));
+  if (model.none && (engine.platform !== 'custom' || processing?.module === undefined))
+    add('model.none', 'wants engine.platform custom and a processing.module that does the work');
+  if (engine.platform === 'custom' && processing?.builtin !== undefined)
+    add('processing.builtin', 'engine.platform custom has no model: give processing.module, one with a process hook');
   if (engine.defaultModelFilename && /[/\\]|^\.\.?$/.test(engine.defaultModelFilename))
     add('engine.defaultModelFilename', 'wants a file name without folders');
   const policy = typeof traffic.policy === 'object' ? traffic.policy : undefined;
@@ -56,32 +62,35 @@ const words = (parts: readonly UnavailablePart[]) => parts.map(({ path, message 
 
 const kindOf = (input: unknown) => (input as { kind?: unknown } | null)?.kind;
 
-/** Throws `not_available_yet` for the kind of document that is understood and not built yet. */
-export function refuseUnbuilt(input: unknown): void {
-  if (kindOf(input) === 'Pipeline')
-    throw new AppError('not_available_yet', 'kind Pipeline is not available yet; kinds Endpoint and Split are', {
-      details: { errors: [{ path: 'kind', message: 'Pipeline is not available yet' }] },
-    });
-}
-
-/** The same where an endpoint is wanted: a split has a place of its own. */
+/** Throws `invalid` where an endpoint is wanted and a split or a pipeline is given: they have places of their own. */
 export function refuseKind(input: unknown): void {
-  refuseUnbuilt(input);
-  if (kindOf(input) === 'Split')
-    throw new AppError(
-      'invalid',
-      'kind Split is no endpoint: send it to /api/v1/splits ("perch split add"), or apply it',
-      {
-        details: { errors: [{ path: 'kind', message: 'wants Endpoint, got Split' }] },
-      },
-    );
+  const kind = kindOf(input);
+  if (kind !== 'Split' && kind !== 'Pipeline') return;
+  const noun = kind.toLowerCase();
+  throw new AppError(
+    'invalid',
+    `kind ${kind} is no endpoint: send it to /api/v1/${noun}s ("perch ${noun} add"), or apply it`,
+    {
+      details: { errors: [{ path: 'kind', message: `wants Endpoint, got ${kind}` }] },
+    },
+  );
 }
 
-/** An endpoint that is served by an external Triton need not name a model of the registry. */
+interface Nameless {
+  model?: { source?: unknown; none?: unknown };
+  engine?: { platform?: unknown };
+  processing?: { module?: unknown };
+}
+
+/** An endpoint that is served by an external Triton, or by a module alone, need not name a model of the registry. */
 export function nameSource(input: unknown): unknown {
-  const model = (input as { model?: { source?: unknown } } | null)?.model;
-  if (typeof model?.source !== 'string') return input;
-  return { ...(input as object), model: { ...sourceModelName(model.source), ...model } };
+  const { model, engine, processing } = (input ?? {}) as Nameless;
+  if (typeof model?.source === 'string')
+    return { ...(input as object), model: { ...sourceModelName(model.source), ...model } };
+  const isNone = model?.none === true || (model === undefined && engine?.platform === 'custom');
+  if (!isNone || typeof processing?.module !== 'string') return input;
+  const name = splitModule(processing.module).name.replaceAll('/', '-').slice(0, 64);
+  return { ...(input as object), model: { project: moduleProject, name, ...model, none: true } };
 }
 
 /**
@@ -102,6 +111,6 @@ export function parseSpec(input: unknown): EndpointSpec {
       details: { errors: missing },
     });
   // Checked here, kept as written: a default that changes with a release must not look like a change of the user's.
-  if (spec.processing.builtin) parseBuiltinOptions(spec.processing.builtin, spec.processing.options);
+  if (spec.processing?.builtin) parseBuiltinOptions(spec.processing.builtin, spec.processing.options);
   return spec;
 }

@@ -9,6 +9,8 @@ export interface DeploymentSight {
   state: DeploymentState;
   reason: string | null;
   wanted: boolean;
+  /** `name@3`, of a module alone. */
+  module?: string;
 }
 
 export interface StatusFacts {

@@ -20,7 +20,8 @@ export class VersionUsersService {
     numbers: readonly number[] | null,
   ): Promise<string[]> {
     const endpoints: { name: string; model: EndpointSpec['model'] }[] = await tx.query(
-      `select name, spec -> 'model' as model from endpoints where project = $1 and model = $2 and spec is not null and spec #>> '{model,source}' is null`,
+      `select name, spec -> 'model' as model from endpoints where project = $1 and model = $2 and spec is not null
+         and spec #>> '{model,source}' is null and spec #>> '{model,none}' is null`,
       [project, name],
     );
     const own: HoldingDeployment[] = await tx.query(

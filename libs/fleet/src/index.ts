@@ -38,7 +38,7 @@ export {
 } from './placement/placement-world.ts';
 export { type PlacementSight, type ServerSight, SightStore } from './placement/sight.store.ts';
 export { type ModelVariant, type NeededModel, neededName, type Requirements } from './placement/variant.ts';
-export { unloadObstacle } from './router.decide.ts';
+export { type RouterFacts, unloadObstacle } from './router.decide.ts';
 export { RouterService, routerLiveMs } from './router.service.ts';
 export { RouterStatsService } from './router-stats.service.ts';
 export { ServerService } from './server.service.ts';

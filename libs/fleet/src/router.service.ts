@@ -12,6 +12,13 @@ import { work } from './work.ts';
 /** A router without a word for so long is not counted, and its problems are not heard. */
 export const routerLiveMs = 10_000;
 
+/** Where a route names files: of versions, of their modules, of modules that a pipeline runs. */
+const filePaths = [
+  '$.targets[*].files[*].sha256',
+  '$.targets[*].processing.module.files[*].sha256',
+  '$.pipeline.modules.*.module.files[*].sha256',
+];
+
 /** What routers ask and report, and what people see of them. */
 @Injectable()
 export class RouterService {
@@ -53,6 +60,7 @@ export class RouterService {
       await this.wake(tx, [
         ...(await this.stores.placements.endpointsLeaving(tx)),
         ...(await this.stores.placements.endpointsOf(tx, changed)),
+        ...(await this.stores.documents.endpointsOf(tx, changed)),
       ]);
     });
     return { needReport: false };
@@ -70,6 +78,7 @@ export class RouterService {
       held: row.report?.held ?? false,
       inFlight: row.report?.inFlight ?? {},
       problems: row.report?.problems ?? {},
+      ...(row.report?.loading ? { loading: row.report.loading } : {}),
     }));
   }
 
@@ -87,10 +96,15 @@ export class RouterService {
     await this.workStore.enqueueAll(tx, work.endpoint, endpoints);
   }
 
-  /** Which of these hashes the table names as files of a version: a router may ask for no others. */
+  /** Which of these hashes the table names as files of a version or of a module: a router may ask for no others. */
   async tableHashes(hashes: readonly string[]): Promise<Set<string>> {
-    const path = '$.targets[*].files[*].sha256';
-    return this.stores.documents.hashesIn(this.transactions.manager, routingTableDocument, path, hashes);
+    const found = new Set<string>();
+    for (const path of filePaths) {
+      const { manager } = this.transactions;
+      for (const hash of await this.stores.documents.hashesIn(manager, routingTableDocument, path, hashes))
+        found.add(hash);
+    }
+    return found;
   }
 }
 

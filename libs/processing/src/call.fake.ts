@@ -7,6 +7,18 @@ export const quietCall: CallContext = {
   endpoint: 'text/minilm',
   version: 1,
   signal: new AbortController().signal,
+  remainingMs: () => 60_000,
+  headers: {},
+  state: {},
+  log: () => {},
+  infer: async () => {
+    throw new AppError('invalid', 'this call has no model');
+  },
+  serve: async () => {
+    throw new AppError('invalid', 'this call reaches no other endpoint');
+  },
+  streams: false,
+  stream: async () => {},
   observe: () => {},
   count: () => {},
   flag: () => {},

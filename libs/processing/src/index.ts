@@ -1,16 +1,61 @@
+export { bytesOf, readBody } from './body.ts';
 export {
+  type AnyModule,
   type CallContext,
   defineProcessing,
   type EncodeOptions,
   type FileSource,
+  isShownHeader,
   type LoadSetup,
+  type ModuleDeclaration,
+  type ModuleFiles,
   type Padding,
   type Preprocessed,
   type ProcessingModule,
+  type ServeOptions,
+  shownHeaders,
+  type TextDecodeOptions,
+  type TextDecoding,
+  type TextOrPair,
   type TextTokenizer,
   type TokenBatch,
 } from './contract.ts';
-export { type LoadedProcessing, loadModule, loadProcessing, type ModuleSetup } from './loaded-processing.ts';
+export { fromBrainHalves, fromHalves } from './half.ts';
+export { type DecodeOptions, decodeImage } from './image/decode.ts';
+export { type EncodeImageOptions, encodeImage } from './image/encode.ts';
+export { imageTensor, type PreparationOptions } from './image/image-tensor.ts';
+export { crop, type Picture, type PictureBox, toGray } from './image/picture.ts';
+export { type PreprocessorOptions, readPreprocessorConfig } from './image/preprocessor-config.ts';
+export { type Resizing, resize } from './image/resample.ts';
+export { invalid } from './invalid.ts';
+export { importBundle } from './isolation/bundle.ts';
+export { type IsolationSettings, ModuleHost, type ModuleToLoad, usualIsolation } from './isolation/isolation.ts';
+export type { PoolStats } from './isolation/pool-stats.ts';
+export {
+  type LoadedProcessing,
+  loadModule,
+  loadProcessing,
+  type ModuleSetup,
+} from './loaded-processing.ts';
+export { type CompiledNode, type CompiledPipeline, compilePipeline } from './pipeline/compiled-pipeline.ts';
+export {
+  definePipeline,
+  each,
+  type MapSettings,
+  type NodeSettings,
+  optional,
+  type Picked,
+  type PipelineBuilder,
+} from './pipeline/define-pipeline.ts';
+export { NodeLimit } from './pipeline/node-limit.ts';
+export {
+  type NodeOutcome,
+  type NodeTrace,
+  type NodeTurn,
+  type PipelineHost,
+  type PipelineRequest,
+  runPipeline,
+} from './pipeline/run-pipeline.ts';
 export {
   asBytes,
   asFloat32,
@@ -23,9 +68,11 @@ export {
   asUint16,
   asUint32,
   asUint64,
+  bfloat16,
   bool,
   bytes,
   elementCount,
+  float16,
   float32,
   float64,
   int8,
@@ -37,3 +84,5 @@ export {
   uint32,
   uint64,
 } from './tensor.ts';
+export { asFloats, nestedOf, tensor } from './tensor-of.ts';
+export { checkTokenizer } from './text/tokenizer.ts';

@@ -18,10 +18,9 @@ describe('loading a built-in', () => {
       'pass',
       {},
       'invalid',
-      'processing.builtin: there is no built-in "pass"; there are passthrough, text-embedding',
+      'processing.builtin: there is no built-in "pass"; there are passthrough, text-tokens, text-embedding',
     ],
     ['a name of the prototype', 'constructor', {}, 'invalid', 'there is no built-in "constructor"'],
-    ['a planned built-in', 'clip', {}, 'not_available_yet', 'processing.builtin: clip is not available yet'],
     [
       'an unknown option',
       'passthrough',

@@ -1,14 +1,26 @@
 import { AppError, type BuiltinName, parseBuiltinOptions, type Signature, type Tensors } from '@perch/contracts';
-import type { CallContext, FileSource, LoadSetup, Preprocessed, ProcessingModule } from './contract.ts';
-import { parseJsonBody } from './json-body.ts';
+import { readBody } from './body.ts';
+import type { AnyModule, CallContext, FileSource, LoadSetup, ModuleDeclaration, Preprocessed } from './contract.ts';
+import { clip } from './image/clip.ts';
+import { imageClassification } from './image/image-classification.ts';
+import { imageEmbedding } from './image/image-embedding.ts';
+import { moduleFiles } from './module-files.ts';
 import { passthrough } from './passthrough/passthrough.ts';
-import { readTokenizer } from './text/tokenizer.ts';
+import { textClassification } from './text/text-classification.ts';
+import { textTokens } from './text/text-tokens.ts';
 import { textEmbedding } from './text-embedding/text-embedding.ts';
+import { textGeneration } from './text-generation/text-generation.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: a module's own types meet only inside the module
-type AnyModule = ProcessingModule<any, any, any, any>;
-
-const builtins: Record<BuiltinName, AnyModule> = { passthrough, 'text-embedding': textEmbedding };
+const builtins: Record<BuiltinName, AnyModule> = {
+  passthrough,
+  'text-tokens': textTokens,
+  'text-embedding': textEmbedding,
+  'text-classification': textClassification,
+  'text-generation': textGeneration,
+  'image-classification': imageClassification,
+  'image-embedding': imageEmbedding,
+  clip,
+};
 
 export interface ModuleSetup {
   files: FileSource;
@@ -19,21 +31,19 @@ export interface ModuleSetup {
 
 /** A module bound to one version, ready for requests. `carry` belongs to one request and is opaque. */
 export interface LoadedProcessing {
+  readonly declares: ModuleDeclaration;
   /** Throws `invalid`, `unsupported_media_type` or what the module threw. */
   preprocess(
     body: Buffer,
     contentType: string | undefined,
     ctx: CallContext,
   ): Preprocessed<unknown> | Promise<Preprocessed<unknown>>;
-  /** A JSON value, or a Buffer that is JSON text already. */
-  postprocess(outputs: Tensors, carry: unknown, ctx: CallContext): unknown;
+  /** In place of the one call of the model; absent: the caller makes that call. */
+  process?: (inputs: Tensors, carry: unknown, ctx: CallContext) => unknown;
+  /** `outputs`: what the model, or `process`, answered. A JSON value, or a Buffer that is JSON text already. */
+  postprocess(outputs: unknown, carry: unknown, ctx: CallContext): unknown;
   unload(): Promise<void>;
 }
-
-/** Absent counts as JSON, as `curl -d` users expect; curl's own default is taken as JSON for the same reason. */
-const isJson = (contentType: string | undefined): boolean =>
-  !contentType ||
-  /^\s*(application\/(json|[\w.+-]*\+json|x-www-form-urlencoded)|text\/(json|plain))\s*(;|$)/i.test(contentType);
 
 /** Binds any module to a version. `options` are handed to `load` as they stand. */
 export async function loadModule(
@@ -45,21 +55,24 @@ export async function loadModule(
     options,
     signature,
     maxBatchSize,
-    files: {
-      read: (path) => files.read(path),
-      list: () => files.list(),
-      tokenizer: (path = 'tokenizer.json') => readTokenizer(files, path),
-    },
+    files: moduleFiles(files),
   };
+  if (!module.preprocess && !module.process)
+    throw new AppError('invalid', 'the module has neither preprocess nor process: it would hand bodies to the model as they are'); // biome-ignore format: one sentence
   const loaded: unknown = await module.load?.(setup);
+  const preprocess = module.preprocess?.bind(module) ?? ((body: unknown) => ({ inputs: body as Tensors }));
+  const run = module.process?.bind(module);
   return {
+    declares: { task: module.task, inputs: module.inputs, outputs: module.outputs },
     preprocess(body, contentType, ctx) {
-      if (module.body !== 'json-bytes')
-        return module.preprocess(isJson(contentType) ? parseJsonBody(body) : body, loaded, ctx);
-      if (isJson(contentType)) return module.preprocess(body, loaded, ctx);
-      throw new AppError('unsupported_media_type', `content type ${contentType}, wanted application/json`);
+      const given = readBody(module, body, contentType);
+      return given instanceof Promise
+        ? given.then((value) => preprocess(value, loaded, ctx))
+        : preprocess(given, loaded, ctx);
     },
-    postprocess: (outputs, carry, ctx) => module.postprocess(outputs, { loaded, carry }, ctx),
+    ...(run ? { process: (inputs, carry, ctx) => run(inputs, { loaded, carry }, ctx) } : {}),
+    postprocess: (outputs, carry, ctx) =>
+      module.postprocess ? module.postprocess(outputs, { loaded, carry }, ctx) : outputs,
     unload: async () => module.unload?.(loaded),
   };
 }

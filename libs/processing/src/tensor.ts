@@ -1,4 +1,5 @@
 import { AppError, type DataType, type Tensor } from '@perch/contracts';
+import { toBrainHalves, toHalves } from './half.ts';
 
 /** Views of a tensor are the machine's own order; the wire is little-endian, as is every machine Node runs on today. */
 type NumberView =
@@ -46,6 +47,11 @@ export const uint64 = (values: BigUint64Array | ArrayLike<number | bigint>, shap
     values instanceof BigUint64Array ? values : BigUint64Array.from(values as number[], BigInt),
     shape,
   );
+/** Rounded to the nearest, ties to even; a Uint16Array is taken as the bits that it holds. */
+export const float16 = (values: ArrayLike<number>, shape: readonly number[]): Tensor =>
+  tensorOf('FP16', values instanceof Uint16Array ? values : toHalves(values), shape);
+export const bfloat16 = (values: ArrayLike<number>, shape: readonly number[]): Tensor =>
+  tensorOf('BF16', values instanceof Uint16Array ? values : toBrainHalves(values), shape);
 export const bool = (values: ArrayLike<boolean | number>, shape: readonly number[]): Tensor =>
   tensorOf(
     'BOOL',

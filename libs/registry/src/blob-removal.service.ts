@@ -26,6 +26,14 @@ export class BlobRemovalService {
     return blob;
   }
 
+  /** Blobs that nothing refers to and that are older than `before`; how many went, at most `limit`. */
+  async removeLoose(before: Date, limit: number): Promise<number> {
+    let removed = 0;
+    for (const id of await this.blobs.loose(this.transactions.manager, before, limit))
+      if (await this.remove(id)) removed += 1;
+    return removed;
+  }
+
   /** Multipart uploads begun by a process that died before it wrote the id down; their keys, at most `limit`. */
   async abortUnknownUploads(before: Date, limit: number, dryRun = false): Promise<string[]> {
     const keys: string[] = [];

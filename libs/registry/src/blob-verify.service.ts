@@ -27,24 +27,24 @@ export class BlobVerifyService {
   ) {}
 
   /**
-   * Looks at every blob of a version, verified ones only for being there. What proved right is remembered at once, so
+   * Looks at every blob of a version or module, verified ones only for being there. What proved right is remembered at once, so
    * that a second try after a crash does not hash it again.
    */
-  async check(versionId: string): Promise<BlobFault[]> {
-    const blobs = await this.blobs.ofVersion(this.transactions.manager, versionId);
+  async check(holderId: string): Promise<BlobFault[]> {
+    const blobs = await this.blobs.ofHolder(this.transactions.manager, holderId);
     const faults = await inParallel(blobs, checksAtOnce, (blob) => this.checkOne(blob));
     return faults.filter((fault) => fault !== undefined);
   }
 
-  /** Holds the version's blobs until the transaction ends; false: one is not (or no longer) verified. */
-  async holdVerified(tx: Tx, versionId: string): Promise<boolean> {
-    return (await this.blobs.lockOfVersion(tx, versionId)).length === 0;
+  /** Holds its blobs until the transaction ends; false: one is not (or no longer) verified. */
+  async holdVerified(tx: Tx, holderId: string): Promise<boolean> {
+    return (await this.blobs.lockOfHolder(tx, holderId)).length === 0;
   }
 
   /** Fresh rows for what is wrong, and for what is gone although it was verified once. */
-  async replaceSpoilt(tx: Tx, versionId: string, faults: readonly BlobFault[]): Promise<void> {
+  async replaceSpoilt(tx: Tx, holderId: string, faults: readonly BlobFault[]): Promise<void> {
     for (const { kind, blob } of faults)
-      if (kind === 'wrong' || blob.state === 'verified') await this.blobs.replace(tx, versionId, blob);
+      if (kind === 'wrong' || blob.state === 'verified') await this.blobs.replace(tx, holderId, blob);
   }
 
   private async checkOne(blob: BlobEntity): Promise<BlobFault | undefined> {

@@ -39,9 +39,9 @@ export class BlobService {
     return placed;
   }
 
-  /** What is still to be sent for a version. `fresh`: nothing of it can have arrived, so the store is not asked. */
-  async missing(versionId: string, expiresAt: Date, fresh: boolean): Promise<BlobUpload[]> {
-    const all = await this.blobs.ofVersion(this.transactions.manager, versionId);
+  /** What is still to be sent for a version or module. `fresh`: nothing of it can have arrived, so the store is not asked. */
+  async missing(holderId: string, expiresAt: Date, fresh: boolean): Promise<BlobUpload[]> {
+    const all = await this.blobs.ofHolder(this.transactions.manager, holderId);
     const open = all.filter((blob) => blob.state !== 'verified');
     const uploads = await inParallel(open, storeCallsAtOnce, (blob) => {
       const plan = planParts(blob.sizeBytes);
@@ -51,8 +51,8 @@ export class BlobService {
   }
 
   /** Our own upload of a file of a version: what a client does with a signed URL. Verified and arrived ones are left alone. */
-  async fill(versionId: string, sha256: string, open: () => Readable): Promise<void> {
-    const blobs = await this.blobs.ofVersion(this.transactions.manager, versionId);
+  async fill(holderId: string, sha256: string, open: () => Readable): Promise<void> {
+    const blobs = await this.blobs.ofHolder(this.transactions.manager, holderId);
     for (const blob of blobs.filter((candidate) => candidate.sha256 === sha256 && candidate.state !== 'verified'))
       if (!(await this.store.head(blob.objectKey))) await this.store.put(blob.objectKey, open(), blob);
   }
@@ -64,8 +64,8 @@ export class BlobService {
   }
 
   /** Signed GETs of exactly these blobs. */
-  async urlsOf(versionId: string, expiresAt: Date): Promise<BlobUrl[]> {
-    return this.signAll(await this.blobs.ofVersion(this.transactions.manager, versionId), expiresAt);
+  async urlsOf(holderId: string, expiresAt: Date): Promise<BlobUrl[]> {
+    return this.signAll(await this.blobs.ofHolder(this.transactions.manager, holderId), expiresAt);
   }
 
   private async signAll(blobs: readonly BlobEntity[], expiresAt: Date): Promise<BlobUrl[]> {

@@ -7,12 +7,17 @@ import { BlobEntity } from './blob.entity.ts';
 
 export type BlobWish = Pick<ManifestFile, 'sha256' | 'size'>;
 
+const holders = [
+  ['version_files', 'version_id'],
+  ['processing_module_files', 'module_id'],
+] as const;
+
 /** The only SQL for blobs. Who refers to one holds its row `for share`; who deletes it, `for update` (design section 10). */
 @Injectable()
 export class BlobStore {
   /**
-   * Verified blobs among these hashes, by hash, that some version in one of `projects` (undefined: any) holds: only to
-   * them "already there" may be said. They cannot start to be deleted before the transaction ends.
+   * Verified blobs among these hashes, by hash, that some version in one of `projects` (undefined: any), or a module,
+   * holds: only to them "already there" may be said. They cannot start to be deleted before the transaction ends.
    */
   async shareVerified(
     tx: Tx,
@@ -20,9 +25,11 @@ export class BlobStore {
     projects: readonly string[] | undefined,
   ): Promise<Map<string, BlobEntity>> {
     const rows: { id: string }[] = await tx.query(
-      `select b.id from blobs b where b.state = 'verified' and b.sha256 = any($1) and exists (
+      `select b.id from blobs b where b.state = 'verified' and b.sha256 = any($1) and (exists (
          select 1 from version_files f join versions v on v.id = f.version_id join models m on m.id = v.model_id
          where f.blob_id = b.id and v.deleted_at is null and ($2::text[] is null or m.project = any($2)))
+         or exists (select 1 from processing_module_files f join processing_modules m on m.id = f.module_id
+           where f.blob_id = b.id and m.number is not null and m.deleted_at is null))
        order by b.id for share of b`,
       [hashes, projects ?? null],
     );
@@ -46,21 +53,22 @@ export class BlobStore {
     return new Map(rows.map((row) => [row.sha256, row.id]));
   }
 
-  async ofVersion(tx: Tx, versionId: string): Promise<BlobEntity[]> {
+  /** Of a version or a module, by its id. */
+  async ofHolder(tx: Tx, holderId: string): Promise<BlobEntity[]> {
     const rows: { blob_id: string }[] = await tx.query(
-      'select distinct blob_id from version_files where version_id = $1',
-      [versionId],
+      'select distinct blob_id from blob_references where holder_id = $1',
+      [holderId],
     );
     return tx.find(BlobEntity, { where: { id: In(rows.map((row) => row.blob_id)) }, order: { id: 'ASC' } });
   }
 
-  /** Holds the blobs of a version against deletion; those that are no longer (or not yet) verified are answered. */
-  async lockOfVersion(tx: Tx, versionId: string): Promise<BlobEntity[]> {
+  /** Holds the blobs of a version or module against deletion; those that are no longer (or not yet) verified are answered. */
+  async lockOfHolder(tx: Tx, holderId: string): Promise<BlobEntity[]> {
     await tx.query(
-      `select id from blobs where id in (select blob_id from version_files where version_id = $1) order by id for share`,
-      [versionId],
+      `select id from blobs where id in (select blob_id from blob_references where holder_id = $1) order by id for share`,
+      [holderId],
     );
-    return (await this.ofVersion(tx, versionId)).filter((blob) => blob.state !== 'verified');
+    return (await this.ofHolder(tx, holderId)).filter((blob) => blob.state !== 'verified');
   }
 
   async markVerified(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -79,14 +87,15 @@ export class BlobStore {
     return count === 1;
   }
 
-  /** Bytes that turned out wrong: the version's files wait for an upload under a fresh key, the old object is to go. */
-  async replace(tx: Tx, versionId: string, bad: BlobEntity): Promise<void> {
+  /** Bytes that turned out wrong: the files of its version or module wait for an upload under a fresh key, the old object is to go. */
+  async replace(tx: Tx, holderId: string, bad: BlobEntity): Promise<void> {
     const fresh = await this.insertUnverified(tx, [{ sha256: bad.sha256, size: bad.sizeBytes }]);
-    await tx.query('update version_files set blob_id = $3 where version_id = $1 and blob_id = $2', [
-      versionId,
-      bad.id,
-      fresh.get(bad.sha256),
-    ]);
+    for (const [table, holder] of holders)
+      await tx.query(`update ${table} set blob_id = $3 where ${holder} = $1 and blob_id = $2`, [
+        holderId,
+        bad.id,
+        fresh.get(bad.sha256),
+      ]);
   }
 
   async get(tx: Tx, id: string): Promise<BlobEntity> {
@@ -99,11 +108,11 @@ export class BlobStore {
     return [...new Map(found.map((blob) => [blob.sha256, blob])).values()];
   }
 
-  /** Ids of blobs that no version refers to, older than `before`; half-deleted ones too. */
+  /** Ids of blobs that no version or module refers to, older than `before`; half-deleted ones too. */
   async loose(tx: Tx, before: Date, limit: number): Promise<string[]> {
     const rows: { id: string }[] = await tx.query(
       `select id from blobs b where created_at < $1
-         and not exists (select 1 from version_files where blob_id = b.id) order by id limit $2`,
+         and not exists (select 1 from blob_references where blob_id = b.id) order by id limit $2`,
       [before, limit],
     );
     return rows.map((row) => row.id);
@@ -113,7 +122,7 @@ export class BlobStore {
   async markDeleting(tx: Tx, id: string): Promise<BlobEntity | undefined> {
     const [held] = await tx.query('select id from blobs where id = $1 for update', [id]);
     // a statement of its own: it sees references committed while the lock was waited for
-    const [used] = await tx.query('select 1 from version_files where blob_id = $1 limit 1', [id]);
+    const [used] = await tx.query('select 1 from blob_references where blob_id = $1 limit 1', [id]);
     if (!held || used) return undefined;
     await tx.query(`update blobs set state = 'deleting' where id = $1`, [id]);
     return this.get(tx, id);

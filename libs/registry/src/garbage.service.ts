@@ -3,7 +3,7 @@ import { type Garbage, shownMessage } from '@perch/contracts';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { ARTIFACT_STORE, type ArtifactStore, type ListedObject } from './artifacts/artifact.store.ts';
 import { BlobRemovalService, isBlobKey } from './blob-removal.service.ts';
-import { type DeletedVersion, GarbageStore } from './garbage.store.ts';
+import { type Deleted, GarbageStore } from './garbage.store.ts';
 import { SweepService } from './sweep.service.ts';
 
 export interface CollectOptions {
@@ -59,25 +59,48 @@ export class GarbageService {
   ) {}
 
   async collect(options: CollectOptions): Promise<Garbage[]> {
-    const freed: DeletedVersion[] = [];
+    const freed: Deleted[] = [];
     const versions = await this.deletedVersions(options, freed);
+    const modules = await this.deletedModules(options, freed);
     const uploads = await this.abandonedUploads(options);
     const blobs = await this.looseBlobs(options, freed);
-    return [versions, ...uploads, blobs, await this.strayObjects(options)];
+    return [versions, modules, ...uploads, blobs, await this.strayObjects(options)];
   }
 
-  private async deletedVersions(options: CollectOptions, freed: DeletedVersion[]): Promise<Garbage> {
+  private async deletedVersions(options: CollectOptions, freed: Deleted[]): Promise<Garbage> {
     const heap = new Heap('versions', 'deleted versions that no server needs; their bytes go with the blobs below');
-    for (const version of await this.rows.deletedVersions(this.transactions.manager, options.before))
+    const found = await this.rows.deletedVersions(this.transactions.manager, options.before);
+    await this.free(found, options, heap, freed, (tx, id) => this.rows.dropFiles(tx, id));
+    return heap.told;
+  }
+
+  private async deletedModules(options: CollectOptions, freed: Deleted[]): Promise<Garbage> {
+    const heap = new Heap(
+      'modules',
+      'deleted processing modules that no router needs; their bytes go with the blobs below',
+    );
+    const found = await this.rows.deletedModules(this.transactions.manager, options.before);
+    await this.free(found, options, heap, freed, (tx, id) => this.rows.dropModuleFiles(tx, id));
+    return heap.told;
+  }
+
+  /** Drops the references of those whose bytes nothing that serves needs. */
+  private async free(
+    found: readonly Deleted[],
+    options: CollectOptions,
+    heap: Heap,
+    freed: Deleted[],
+    drop: (tx: Tx, id: string) => Promise<void>,
+  ): Promise<void> {
+    for (const one of found)
       await this.transactions
         .run(async (tx) => {
-          if ((await options.neededHashes(tx, version.hashes)).size > 0) return;
-          if (!options.dryRun) await this.rows.dropFiles(tx, version.id);
-          freed.push(version);
-          heap.add(version.name, 0);
+          if ((await options.neededHashes(tx, one.hashes)).size > 0) return;
+          if (!options.dryRun) await drop(tx, one.id);
+          freed.push(one);
+          heap.add(one.name, 0);
         })
         .catch((error) => heap.failed(error));
-    return heap.told;
   }
 
   private async abandonedUploads({ before, dryRun }: CollectOptions): Promise<Garbage[]> {
@@ -85,6 +108,7 @@ export class GarbageService {
     const parts = new Heap('multipart uploads', 'multipart uploads of the store that no blob knows');
     try {
       for (const name of await this.sweep.giveUpVersions(before, mostUploads, dryRun)) versions.add(name, 0);
+      for (const name of await this.sweep.giveUpModules(before, mostUploads, dryRun)) versions.add(`module ${name}`, 0);
       for (const key of await this.removal.abortUnknownUploads(before, mostUploads, dryRun)) parts.add(key, 0);
     } catch (error) {
       parts.failed(error);
@@ -92,8 +116,8 @@ export class GarbageService {
     return [versions.told, parts.told];
   }
 
-  private async looseBlobs({ before, dryRun }: CollectOptions, freed: readonly DeletedVersion[]): Promise<Garbage> {
-    const heap = new Heap('blobs', 'bytes that no version refers to');
+  private async looseBlobs({ before, dryRun }: CollectOptions, freed: readonly Deleted[]): Promise<Garbage> {
+    const heap = new Heap('blobs', 'bytes that no version or module refers to');
     const ids = freed.map(({ id }) => id);
     for (const blob of await this.rows.looseBlobs(this.transactions.manager, before, ids))
       try {

@@ -18,6 +18,7 @@ export type { BlobUrl } from './blob.service.ts';
 export { DeletionService, type UsersOf } from './deletion.service.ts';
 export { type CollectOptions, GarbageService } from './garbage.service.ts';
 export type { ImportOptions } from './import.service.ts';
+export { ModuleService, type ModuleUsersOf } from './module.service.ts';
 export { RegistryModule, type RegistryOptions } from './registry.module.ts';
 export { RegistryService } from './registry.service.ts';
 export { type StoreProbe, StoreProbeService } from './store-probe.service.ts';

@@ -17,6 +17,10 @@ import { IMPORT_OPTIONS, type ImportOptions, ImportService, type ImportSettings,
 import { InspectionService } from './inspection.service.ts';
 import { ModelEntity } from './model.entity.ts';
 import { ModelStore } from './model.store.ts';
+import { ModuleEntity, ModuleFileEntity } from './module.entity.ts';
+import { ModuleService } from './module.service.ts';
+import { ModuleStore } from './module.store.ts';
+import { ModuleUploadService } from './module-upload.service.ts';
 import { RegistryService } from './registry.service.ts';
 import { keepSigningKey } from './signing-key.store.ts';
 import { StoreProbeService } from './store-probe.service.ts';
@@ -36,6 +40,32 @@ export interface RegistryOptions {
   /** What a version is judged by when its upload is completed; default: nothing. */
   checks?: UploadChecks;
 }
+
+/** Stores, and the services on top of them. */
+const rules = [
+  ModelStore,
+  VersionStore,
+  BlobStore,
+  VersionChangeService,
+  VersionNumberService,
+  BlobService,
+  BlobVerifyService,
+  InspectionService,
+  UploadService,
+  CompleteService,
+  VersionService,
+  ImportService,
+  BlobRemovalService,
+  SweepService,
+  GarbageStore,
+  StoreProbeService,
+  GarbageService,
+  DeletionService,
+  ModuleStore,
+  ModuleUploadService,
+  ModuleService,
+  RegistryService,
+];
 
 /** Wants `DatabaseModule` (migrated), `LOGGER`, `Metrics` and `CHANGE_LOG` from global modules. */
 @Module({})
@@ -63,33 +93,26 @@ export class RegistryModule {
     return {
       module: RegistryModule,
       global: true, // endpoints and the internal API ask the one registry there is
-      imports: [TypeOrmModule.forFeature([ModelEntity, VersionEntity, VersionFileEntity, BlobEntity])],
-      providers: [
-        store,
-        s3Source,
-        imports,
-        { provide: UPLOAD_CHECKS, useValue: options.checks ?? noChecks },
-        ModelStore,
-        VersionStore,
-        BlobStore,
-        VersionChangeService,
-        VersionNumberService,
-        BlobService,
-        BlobVerifyService,
-        InspectionService,
-        UploadService,
-        CompleteService,
-        VersionService,
-        ImportService,
-        BlobRemovalService,
-        SweepService,
-        GarbageStore,
-        StoreProbeService,
-        GarbageService,
-        DeletionService,
-        RegistryService,
+      imports: [
+        TypeOrmModule.forFeature([
+          ModelEntity,
+          VersionEntity,
+          VersionFileEntity,
+          BlobEntity,
+          ModuleEntity,
+          ModuleFileEntity,
+        ]),
       ],
-      exports: [RegistryService, DeletionService, GarbageService, StoreProbeService, SweepService, ARTIFACT_STORE],
+      providers: [store, s3Source, imports, { provide: UPLOAD_CHECKS, useValue: options.checks ?? noChecks }, ...rules],
+      exports: [
+        RegistryService,
+        ModuleService,
+        DeletionService,
+        GarbageService,
+        StoreProbeService,
+        SweepService,
+        ARTIFACT_STORE,
+      ],
     };
   }
 }

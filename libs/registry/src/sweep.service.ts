@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { systemActor } from '@perch/contracts';
 import { Transactions } from '@perch/platform/database';
-import { BlobStore } from './blob.store.ts';
 import { BlobRemovalService } from './blob-removal.service.ts';
+import { ModuleStore } from './module.store.ts';
 import { VersionStore } from './version.store.ts';
 import { VersionChangeService } from './version-change.service.ts';
 
@@ -13,6 +13,8 @@ const atOnce = 200;
 export interface Swept {
   /** Versions whose upload was given up. */
   versions: number;
+  /** The same of modules. */
+  modules: number;
   /** Objects that nothing refers to any more. */
   blobs: number;
   /** Multipart uploads that no blob knows. */
@@ -25,7 +27,7 @@ export class SweepService {
   constructor(
     private readonly transactions: Transactions,
     private readonly versions: VersionStore,
-    private readonly blobs: BlobStore,
+    private readonly modules: ModuleStore,
     private readonly changes: VersionChangeService,
     private readonly removal: BlobRemovalService,
   ) {}
@@ -35,7 +37,8 @@ export class SweepService {
     const before = new Date(now.getTime() - graceMs);
     return {
       versions: (await this.giveUpVersions(before)).length,
-      blobs: await this.deleteLooseBlobs(before),
+      modules: (await this.giveUpModules(before)).length,
+      blobs: await this.removal.removeLoose(before, atOnce),
       uploads: (await this.removal.abortUnknownUploads(before, atOnce)).length,
     };
   }
@@ -57,10 +60,11 @@ export class SweepService {
     return names;
   }
 
-  private async deleteLooseBlobs(before: Date): Promise<number> {
-    let deleted = 0;
-    for (const id of await this.blobs.loose(this.transactions.manager, before, atOnce))
-      if (await this.removal.remove(id)) deleted += 1;
-    return deleted;
+  /** Modules whose upload's time was over at `before`, by name; they never had a number. */
+  async giveUpModules(before: Date, limit = atOnce, dryRun = false): Promise<string[]> {
+    const names: string[] = [];
+    for (const { id, name } of await this.modules.abandoned(this.transactions.manager, before, limit))
+      if (dryRun || (await this.modules.giveUp(this.transactions.manager, id, before))) names.push(name);
+    return names;
   }
 }

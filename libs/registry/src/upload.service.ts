@@ -17,6 +17,7 @@ import { Transactions, type Tx } from '@perch/platform/database';
 import { BlobService } from './blob.service.ts';
 import { guessFramework } from './framework.decide.ts';
 import type { ModelEntity } from './model.entity.ts';
+import { pickledModels } from './pickle.decide.ts';
 import type { VersionEntity } from './version.entity.ts';
 import { checkSizes, describingChange, tagsChange, totalBytes } from './version.plan.ts';
 import { nameOf, toVersion, VersionStore } from './version.store.ts';
@@ -57,10 +58,14 @@ export class UploadService {
     const checked = parseWith(createVersion, wish, `version of ${project}/${name}`);
     checkManifest(checked.files);
     checkSizes(checked.files);
+    pickledModels(checked);
     const digest = manifestDigest(checked.files);
     const { number, fresh } = await this.transactions.run(async (tx) => {
       const model = await this.numbers.lock(tx, project, name);
-      const same = await this.versions.sameBytes(tx, model.id, digest, plainUses(checked.uses));
+      const same = await this.versions.sameBytes(tx, model.id, digest, {
+        uses: plainUses(checked.uses),
+        processing: checked.processing ?? null,
+      });
       if (same === undefined) return { number: await this.begin(tx, actor, model, checked, digest), fresh: true };
       await this.goOn(tx, actor, await this.versions.lock(tx, project, name, same), checked);
       return { number: same, fresh: false };
@@ -98,6 +103,7 @@ export class UploadService {
       metadata: wish.metadata ?? {},
       lineage: wish.lineage ?? {},
       uses: plainUses(wish.uses),
+      processing: wish.processing ?? null,
       author: actor.name,
       uploadExpiresAt: deadline(),
     });
@@ -107,7 +113,9 @@ export class UploadService {
       id,
       wish.files.map((file) => ({ ...file, blobId: placed.get(file.sha256) as string })),
     );
-    await this.changes.record(tx, actor, 'version.create', { model, number }, { manifestDigest: digest });
+    const pickled = pickledModels(wish);
+    const allowed = pickled.length > 0 ? { allowPickle: pickled } : {};
+    await this.changes.record(tx, actor, 'version.create', { model, number }, { manifestDigest: digest, ...allowed });
     return number;
   }
 

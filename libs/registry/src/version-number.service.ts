@@ -22,12 +22,17 @@ export class VersionNumberService {
    * commit leaves a number that nobody gets.
    */
   async next(tx: Tx, model: ModelEntity, claim: Record<string, unknown>): Promise<number> {
+    const number = await this.claim(model.nextNumber, (n) => versionClaimKey(model.project, model.name, n), claim);
+    await this.models.moveCounter(tx, model.id, number + 1);
+    return number;
+  }
+
+  /** The first number from `from` on that nobody claimed in the store, claimed. */
+  async claim(from: number, key: (number: number) => string, claim: Record<string, unknown>): Promise<number> {
     const body = (number: number) => Buffer.from(JSON.stringify({ number, ...claim }));
-    const key = (number: number) => versionClaimKey(model.project, model.name, number);
-    let number = model.nextNumber;
+    let number = from;
     while (!(await this.store.putIfAbsent(key(number), body(number))))
       number = await firstFree(number + 1, async (n) => (await this.store.head(key(n))) !== undefined);
-    await this.models.moveCounter(tx, model.id, number + 1);
     return number;
   }
 }

@@ -1,4 +1,12 @@
-import type { FileFacts, Framework, Signature, UsedModel, Version, VersionState } from '@perch/contracts';
+import type {
+  FileFacts,
+  Framework,
+  ProcessingSpec,
+  Signature,
+  UsedModel,
+  Version,
+  VersionState,
+} from '@perch/contracts';
 import { Column, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import { sizeColumn } from './blob.entity.ts';
 import { ModelEntity } from './model.entity.ts';
@@ -23,6 +31,8 @@ export class VersionEntity {
   @Column('jsonb') lineage!: Version['lineage'];
   /** By the name that its code calls. */
   @Column('jsonb', { default: {} }) uses!: Record<string, UsedModel>;
+  /** Of endpoints that do not say their own. */
+  @Column('jsonb', { nullable: true }) processing!: ProcessingSpec | null;
   @Column('text') author!: string;
   @Column('timestamptz', { name: 'created_at' }) createdAt!: Date;
   @Column('timestamptz', { name: 'completed_at', nullable: true }) completedAt!: Date | null;

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { AppError, type ManifestFile, type UsedModel, type Version } from '@perch/contracts';
+import { AppError, type ManifestFile, type Version } from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import { IsNull, LessThan } from 'typeorm';
 import { VersionEntity } from './version.entity.ts';
@@ -71,21 +71,22 @@ export class VersionStore {
   }
 
   /**
-   * The version that an upload of these bytes, with these uses, goes on with: one still uploading, a draft that was never published, or the
+   * The version that an upload of these bytes, with these uses and this processing, goes on with: one still uploading, a draft that was never published, or the
    * newest version unless it is archived. Held against the sweep.
    */
   async sameBytes(
     tx: Tx,
     modelId: string,
     manifestDigest: string,
-    uses: Record<string, UsedModel>,
+    { uses, processing }: Pick<VersionEntity, 'uses' | 'processing'>,
   ): Promise<number | undefined> {
     const [row] = await tx.query(
-      `select number from versions v where model_id = $1 and manifest_digest = $2 and uses = $3 and deleted_at is null and (
+      `select number from versions v where model_id = $1 and manifest_digest = $2 and uses = $3
+         and processing is not distinct from $4::jsonb and deleted_at is null and (
          state = 'uploading' or (state = 'draft' and published_at is null) or (state <> 'archived'
          and number = (select max(number) from versions where model_id = $1 and state <> 'uploading' and deleted_at is null)))
        order by state = 'uploading' desc, number desc limit 1 for update`,
-      [modelId, manifestDigest, JSON.stringify(uses)],
+      [modelId, manifestDigest, JSON.stringify(uses), processing && JSON.stringify(processing)],
     );
     return row?.number;
   }
@@ -167,6 +168,7 @@ export const toVersion = (version: VersionEntity, files?: readonly VersionFileEn
   metadata: version.metadata,
   lineage: version.lineage,
   uses: version.uses,
+  ...(version.processing ? { processing: version.processing } : {}),
   author: version.author,
   createdAt: version.createdAt.toISOString(),
   publishedAt: version.publishedAt?.toISOString() ?? null,

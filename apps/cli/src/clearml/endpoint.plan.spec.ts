@@ -1,6 +1,15 @@
 import { endpointSpec } from '@perch/contracts';
 import { describe, expect, it } from 'vitest';
-import { checkEngine, endpointNameOf, engineOf, planAdd, planAutoUpdate, tagRule } from './endpoint.plan.ts';
+import {
+  checkEngine,
+  endpointNameOf,
+  engineOf,
+  moduleNameOf,
+  planAdd,
+  planAutoUpdate,
+  planModule,
+  tagRule,
+} from './endpoint.plan.ts';
 import { clearmlFramework, exactName, plainName, plainTag } from './name.ts';
 import { guessBuiltin, preprocessRefusal } from './preprocess.plan.ts';
 
@@ -51,10 +60,30 @@ describe('endpoints', () => {
   );
   it('wants a name', () => expect(() => endpointNameOf(undefined, undefined, notes)).toThrow(/--endpoint/));
   it('serves on Triton only, and says what to do with the rest', () => {
-    expect(() => checkEngine('triton')).not.toThrow();
-    expect(() => checkEngine('sklearn')).toThrow(/export the model to ONNX/);
+    for (const engine of ['triton', 'custom', 'custom_async', 'sklearn', 'xgboost', 'lightgbm'])
+      expect(() => checkEngine(engine)).not.toThrow();
     expect(() => checkEngine('foo')).toThrow(/wants triton/);
   });
+  it('leaves the work to a module with --engine custom, and names what is of no use then', () => {
+    said.length = 0;
+    const flags = { engine: 'custom_async', endpoint: 'test_model_pipeline', inputSize: ['1'], auxConfig: ['a=b'] };
+    expect(planModule(flags, notes)).toEqual({
+      kind: 'Endpoint',
+      name: 'test_model_pipeline',
+      engine: { platform: 'custom' },
+    });
+    expect(said).toEqual([
+      'note: --input-size, --aux-config: not used with --engine custom_async; the module reads the body itself',
+    ]);
+  });
+  it.each([
+    ['test_model', 'test_model'],
+    ['Text/MiniLM', 'text/minilm'],
+    ['a/b/c/d/e', 'a/b/c/d'],
+    ['_x/y', 'x/y'],
+  ])('registers the module of endpoint %s as %s', (endpoint, name) =>
+    expect(moduleNameOf({ endpoint }, notes)).toBe(name),
+  );
   it.each([
     [undefined, { tags: [], tagMatch: 'any' }],
     [['a', 'b c'], { tags: ['a', 'b-c'], tagMatch: 'any' }],

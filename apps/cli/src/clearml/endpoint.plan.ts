@@ -1,4 +1,5 @@
-import { AppError, type EndpointSpecInput, type EngineSpec } from '@perch/contracts';
+import { AppError, type EndpointSpecInput, type EngineSpec, type Version } from '@perch/contracts';
+import { isTemplateEngine } from '../upload/python-template.plan.ts';
 import { planAuxConfig } from './aux-config.plan.ts';
 import { exactName, plainName, plainTag } from './name.ts';
 import { planTensors } from './tensor.plan.ts';
@@ -27,17 +28,19 @@ interface Notes {
   note(sentence: string): void;
 }
 
-const foreignEngines = ['sklearn', 'xgboost', 'lightgbm', 'custom', 'custom_async'];
+/** The work is done by the module that --preprocess names, and no model is loaded. */
+export const isCustom = (engine: string | undefined): boolean => engine === 'custom' || engine === 'custom_async';
 
-/** Only `triton` serves models here; the others ran Python in ClearML's own process. */
+/** The version holds the model's file, a Python model that opens it, and its configuration. */
+export const isTemplate = (engine: string | undefined): boolean => isTemplateEngine(engine ?? '');
+
+/** `triton` serves models, `custom` and `custom_async` are modules; the others are Python models of Triton here. */
 export function checkEngine(engine: string | undefined): void {
-  if (engine === 'triton') return;
-  if (foreignEngines.includes(engine ?? ''))
-    throw new AppError(
-      'invalid',
-      `--engine ${engine}: models run on Triton here; export the model to ONNX (skl2onnx, onnxmltools) and use --engine triton`,
-    );
-  throw new AppError('invalid', `--engine: wants triton, got "${engine ?? ''}"`);
+  if (engine === 'triton' || isCustom(engine) || isTemplate(engine)) return;
+  throw new AppError(
+    'invalid',
+    `--engine: wants triton, sklearn, xgboost, lightgbm, custom or custom_async, got "${engine ?? ''}"`,
+  );
 }
 
 /** Endpoint names keep their slashes; other characters follow the rule for names. `--version` is a last segment. */
@@ -91,6 +94,51 @@ export const modelNames = (flags: ClearmlFlags, notes: Notes): { project?: strin
   ...(flags.project === undefined ? {} : { project: plainName(flags.project, 'project', notes) }),
   ...(flags.name === undefined ? {} : { name: plainName(exactName(flags.name), 'model', notes) }),
 });
+
+const ofModels = [
+  ['inputSize', '--input-size'], ['inputType', '--input-type'], ['inputName', '--input-name'],
+  ['outputSize', '--output-size'], ['outputType', '--output-type'], ['outputName', '--output-name'],
+  ['auxConfig', '--aux-config'],
+] as const; // biome-ignore format: a table
+
+/** Engine settings of `--engine custom`: none but that. What only a model server would read is said to be of no use. */
+export function customEngine(flags: ClearmlFlags, notes: Notes): EngineSpec {
+  const useless = ofModels.filter(([key]) => flags[key] !== undefined).map(([, flag]) => flag);
+  if (useless.length > 0)
+    notes.note(`note: ${useless.join(', ')}: not used with --engine ${flags.engine}; the module reads the body itself`);
+  return { platform: 'custom' };
+}
+
+/** Engine settings of `--engine sklearn`: the version brings them. Throws `invalid` for a version that does not. */
+export function templateEngine(flags: ClearmlFlags, version: Version, notes: Notes): EngineSpec {
+  if (version.metadata['engine'] !== flags.engine)
+    throw new AppError(
+      'invalid',
+      `--engine ${flags.engine}: ${version.project}/${version.name}@${version.number} was not uploaded for it; perch model import ${version.project}/${version.name} FILE --engine ${flags.engine}${flags.engine === 'sklearn' ? ' --allow-pickle' : ''}, or export the model to ONNX and use --engine triton`,
+    );
+  const useless = ofModels.filter(([key]) => flags[key] !== undefined).map(([, flag]) => flag);
+  if (useless.length > 0)
+    notes.note(
+      `note: ${useless.join(', ')}: not used with --engine ${flags.engine}; the version brings its tensors x and y`,
+    );
+  return {};
+}
+
+/** `model add --engine custom` without a model: the module is all there is. */
+export const planModule = (flags: ClearmlFlags, notes: Notes): Omit<EndpointSpecInput, 'model'> => ({
+  kind: 'Endpoint',
+  name: endpointNameOf(flags.endpoint, flags.version, notes),
+  engine: customEngine(flags, notes),
+});
+
+/** Under what name the file of `--preprocess` is registered: the endpoint's, so that each change is its next number. */
+export const moduleNameOf = (flags: ClearmlFlags, notes: Notes): string =>
+  endpointNameOf(flags.endpoint, undefined, notes)
+    .toLowerCase()
+    .split('/')
+    .map((segment) => segment.replace(/^[._-]+/, '').slice(0, 64) || 'module')
+    .slice(0, 4)
+    .join('/');
 
 /** `model auto-update`: an endpoint that follows the newest versions. */
 export function planAutoUpdate(

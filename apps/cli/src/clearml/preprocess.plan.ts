@@ -9,8 +9,8 @@ const signs: readonly [RegExp, Guess][] = [
     /SentenceTransformer|mean_pooling|sentence[-_ ]?embedding|embedding/i,
     { builtin: 'text-embedding', available: true },
   ],
-  [/AutoTokenizer|BertTokenizer|tokenizer|transformers/i, { builtin: 'text-classification', available: false }],
-  [/\bPIL\b|Image\.open|cv2|torchvision|imageio/i, { builtin: 'image-classification', available: false }],
+  [/AutoTokenizer|BertTokenizer|tokenizer|transformers/i, { builtin: 'text-classification', available: true }],
+  [/\bPIL\b|Image\.open|cv2|torchvision|imageio/i, { builtin: 'image-classification', available: true }],
 ];
 
 /** The built-in that does most likely what this Python file does; its text is read as words, never run. */
@@ -47,7 +47,7 @@ export function preprocessRefusal(file: string, source: string | undefined, endp
     : `The built-in ${builtin} will fit and is not available yet; until then preprocess in the client, with --processing passthrough`;
   return [
     `--preprocess ${file}: Python does not run in the router. ${advice}`,
-    'or write it as a module (registering own modules is not available yet):',
+    'or write it as a module, and give the file (--preprocess module.ts registers it):',
     '',
     skeleton,
   ].join('\n');

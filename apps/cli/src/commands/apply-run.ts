@@ -4,30 +4,43 @@ import type { Shown } from '../output.ts';
 import { readSpecs, type SpecDocument } from '../spec/spec-file.source.ts';
 import type { Run } from '../verb.ts';
 import { waitMs } from '../wait.ts';
+import { waitPipeline } from './pipeline-change.ts';
 import { endpointPath, waitReady } from './ready.ts';
 import { waitSplit } from './split-change.ts';
 
-type Kind = 'Endpoint' | 'Split';
-const kindOf = ({ spec }: SpecDocument): Kind => (spec['kind'] === 'Split' ? 'Split' : 'Endpoint');
+const kinds = ['Endpoint', 'Split', 'Pipeline'] as const;
+type Kind = (typeof kinds)[number];
+const kindOf = ({ spec }: SpecDocument): Kind => (spec['kind'] ?? 'Endpoint') as Kind;
 
-/** Endpoints first: splits name them. */
+/** Endpoints first: splits name them, and pipelines both; of pipelines those first that others ask. */
 async function documentsOf(files: readonly string[]): Promise<SpecDocument[]> {
   const documents = (await Promise.all(files.map(readSpecs))).flat();
   for (const { where, spec } of documents) {
     const kind = spec['kind'] ?? 'Endpoint';
-    if (kind === 'Pipeline') throw new AppError('not_available_yet', `${where}: kind ${kind} is not available yet`);
-    if (kind !== 'Endpoint' && kind !== 'Split')
-      throw new AppError('invalid', `${where}: kind: wants Endpoint or Split, got ${JSON.stringify(kind)}`);
+    if (!kinds.some((one) => one === kind))
+      throw new AppError('invalid', `${where}: kind: wants Endpoint, Split or Pipeline, got ${JSON.stringify(kind)}`);
   }
   const of = (kind: Kind) => documents.filter((document) => kindOf(document) === kind);
-  return [...of('Endpoint'), ...of('Split')];
+  return [...of('Endpoint'), ...of('Split'), ...askedFirst(of('Pipeline'))];
+}
+
+function askedFirst(pipelines: readonly SpecDocument[]): SpecDocument[] {
+  const asks = ({ spec }: SpecDocument) =>
+    Object.values((spec['nodes'] ?? {}) as Record<string, { endpoint?: string } | null>).map((node) => node?.endpoint);
+  const left = [...pipelines];
+  const sorted: SpecDocument[] = [];
+  while (left.length > 0) {
+    const at = left.findIndex((one) => !left.some((other) => other !== one && asks(one).includes(other.spec['name'] as string))); // biome-ignore format: one row reads better
+    sorted.push(...left.splice(Math.max(0, at), 1)); // in a ring whoever comes first is refused
+  }
+  return sorted;
 }
 
 interface Applied extends ApplyResult {
   kind: Kind;
 }
 
-/** `coming`: endpoints of the same files, which a dry run of a split takes as there. */
+/** `coming`: names of the same files, which a dry run of a split or a pipeline takes as there. */
 async function send(
   client: AdminClient,
   document: SpecDocument,
@@ -35,7 +48,7 @@ async function send(
   coming: readonly string[] = [],
 ): Promise<Applied> {
   const kind = kindOf(document);
-  const assume = kind === 'Split' && coming.length > 0 ? { assume: coming.join(',') } : {};
+  const assume = kind !== 'Endpoint' && coming.length > 0 ? { assume: coming.join(',') } : {};
   const query = dryRun ? { dryRun: true, ...assume } : {};
   try {
     const result = await client.call<ApplyResult>('/apply', { method: 'POST', body: document.spec, query });
@@ -47,10 +60,12 @@ async function send(
 }
 
 async function check(client: AdminClient, documents: readonly SpecDocument[]): Promise<Applied[]> {
-  const endpoints = documents.filter((document) => kindOf(document) === 'Endpoint').map(({ spec }) => spec['name']);
-  const coming = endpoints.filter((name) => typeof name === 'string');
+  const named = (wanted: readonly Kind[]) =>
+    documents.flatMap((document) => (wanted.includes(kindOf(document)) ? [document.spec['name']] : []));
+  const texts = (names: readonly unknown[]) => names.filter((name) => typeof name === 'string');
+  const coming = { Endpoint: [], Split: texts(named(['Endpoint'])), Pipeline: texts(named(kinds)) };
   const checked: Applied[] = [];
-  for (const document of documents) checked.push(await send(client, document, true, coming));
+  for (const document of documents) checked.push(await send(client, document, true, coming[kindOf(document)]));
   return checked;
 }
 
@@ -69,6 +84,7 @@ export const apply: Run = async (invocation, _args, options) => {
 
 async function waitApplied(client: AdminClient, { kind, name }: Applied, limitMs: number): Promise<void> {
   if (kind === 'Split') await waitSplit(client, name, limitMs);
+  else if (kind === 'Pipeline') await waitPipeline(client, name, limitMs);
   else await waitReady(client, await client.call<Endpoint>(endpointPath(name)), limitMs);
 }
 

@@ -12,7 +12,7 @@ const files = (command: Command) =>
 export function define(program: Command): void {
   addVerb(program, {
     usage: 'apply',
-    summary: 'make endpoints and splits as files say: add what is missing, change what differs',
+    summary: 'make endpoints, splits and pipelines as files say: add what is missing, change what differs',
     examples: ['perch apply -f endpoints.yaml --wait', 'cat endpoint.json | perch apply -f -'],
     options: (command) => void files(command).option('--dry-run', 'only say what would change'),
     waits: '60s',

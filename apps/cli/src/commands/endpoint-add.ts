@@ -24,7 +24,8 @@ export const run: Run = async (invocation, [name], options) => {
       throw new AppError('invalid', `${options['file']} is for endpoint ${before['name']}, and ${name} was asked for`);
   }
   const spec = { ...specFromFlags(options, before, await configOf(options)), kind: 'Endpoint', name };
-  if (!('model' in spec) || !spec.model)
+  // without a model, a module does all the work; the control plane says so where none is named
+  if (!spec.model && spec.engine?.platform !== 'custom')
     throw new AppError('invalid', 'which model? Give --model project/name (or -f with a specification)');
   const client = await invocation.admin();
   const made = await client.call<Endpoint>('/endpoints', { method: 'POST', body: spec });

@@ -39,7 +39,7 @@ export const run: Run = async (invocation, [name, place], options) => {
 };
 
 /** What stands in the folder would be taken for a part of the export. */
-async function requireRoom(folder: string, force: boolean): Promise<void> {
+export async function requireRoom(folder: string, force: boolean): Promise<void> {
   const there = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw new AppError('invalid', `${folder}: ${error.code === 'ENOTDIR' ? 'is a file' : error.message}`);
@@ -48,7 +48,7 @@ async function requireRoom(folder: string, force: boolean): Promise<void> {
     throw new AppError('conflict', `${folder} is not empty; name an empty folder, or go on in it with --force`);
 }
 
-function requireName(name: string): void {
+export function requireName(name: string): void {
   const fault = name.includes('/') ? 'must be one segment' : pathFault(name);
   if (fault) throw new AppError('integrity', `the control plane names a model ${JSON.stringify(name)} that ${fault}`);
 }

@@ -10,7 +10,7 @@ const codeOf: Record<number, ErrorCode> = {
   429: 'rate_limited', 502: 'upstream', 503: 'unavailable', 504: 'timeout',
 }; // biome-ignore format: one table
 
-async function bodyOf(options: Options, place: string | undefined): Promise<Buffer> {
+export async function bodyOf(options: Options, place: string | undefined): Promise<Buffer> {
   const sources = [options['json'], options['file'], place].filter((source) => source !== undefined);
   if (sources.length !== 1)
     throw new AppError('invalid', "wants one body: --json '{…}', --file request.json, or - for the standard input");
@@ -54,7 +54,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function serveError(answer: RawAnswer, name: string): AppError {
+export function serveError(answer: RawAnswer, name: string): AppError {
   const value = parsed(answer.body.toString('utf8'));
   const inner = (value as { error?: { message?: string; requestId?: string } } | null)?.error;
   const words = inner?.message ?? String(answer.body).slice(0, 300);

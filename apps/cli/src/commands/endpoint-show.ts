@@ -1,6 +1,7 @@
 import type { Deployment, Endpoint, Split } from '@perch/contracts';
 import { formatAge, formatBytes } from '../duration.ts';
 import { factsText, tableText } from '../output.ts';
+import { processingText } from '../spec/processing-text.plan.ts';
 import type { Run } from '../verb.ts';
 import { endpointPath } from './ready.ts';
 import { splitPath } from './split-change.ts';
@@ -23,7 +24,7 @@ export function endpointText(endpoint: Endpoint, now: number, split?: Split): st
     ['serving', status.servingVersions],
     ['next version', status.nextVersion ?? undefined],
     ['follows', followsText(spec.model)],
-    ['processing', processingText(spec.processing)],
+    ['processing', spec.processing ? processingText(spec.processing) : 'what the version carries, else passthrough'],
     ['traffic', split ? `by the split of this name: ${sharesText(split.spec)}` : trafficText(spec.traffic)],
     ['updates', endpoint.updatesHeldBy && `held by ${endpoint.updatesHeldBy}`],
     ['access', spec.access.inference],
@@ -35,6 +36,7 @@ export function endpointText(endpoint: Endpoint, now: number, split?: Split): st
 }
 
 function followsText(model: Endpoint['spec']['model']): string {
+  if (model.none) return 'no model: its module does all the work';
   const name = `${model.project}/${model.name}`;
   if (model.version !== undefined) return `${name}, version ${model.version} alone`;
   const { tags = [], tagMatch = 'all', published = true } = model.select ?? {};
@@ -42,9 +44,6 @@ function followsText(model: Endpoint['spec']['model']): string {
   const tagged = tags.length > 0 ? ` with ${tagMatch} of the tags ${tags.join(', ')}` : '';
   return `${name}: the newest ${model.maxVersions ?? 1} ${kind}${tagged}`;
 }
-
-const processingText = ({ builtin, module, options }: Endpoint['spec']['processing']) =>
-  `${builtin ?? module}${options && Object.keys(options).length > 0 ? ` ${JSON.stringify(options)}` : ''}`;
 
 const trafficText = ({ mode, weights, newestFirst, policy, sticky }: Endpoint['spec']['traffic']) =>
   [
@@ -61,7 +60,8 @@ const deploymentsText = (deployments: readonly Deployment[], now: number) => {
     ['state', ({ state }) => state],
     ['traffic', ({ weightPercent, role }) => `${Math.round(weightPercent * 100) / 100} %${role ? ` (${role})` : ''}`],
     ['since', ({ since }) => formatAge(since, now)],
-    ['triton model', ({ tritonModel }) => tritonModel],
+    ['processing', ({ processing }) => processing && processingText(processing)],
+    ['triton model', ({ tritonModel, modelless }) => (modelless ? '(no model)' : tritonModel)],
     ['reason', ({ reason }) => reason],
   ]);
   const held = sorted.flatMap((deployment) => deployment.servers.map((server) => ({ deployment, server })));

@@ -42,7 +42,12 @@ function specFlags(command: Command): void {
     .option('--tag-match <how>', 'any or all')
     .option('--drafts', 'versions that are not published too')
     .option('--max-versions <n>', 'the newest n stay loaded')
-    .option('--processing <builtin>', 'passthrough, text-embedding')
+    .option(
+      '--processing <name>',
+      'a built-in (passthrough, text-embedding, …), a module (name@3, or name for the newest), or "version" for what the version carries',
+    )
+    .option('--isolation <how>', 'where a module runs: worker (the default), process, or inline (admins alone)')
+    .option('--processing-options <json>', 'all options of the processing as one JSON object')
     .option('--option <key=value>', 'option of the processing; may be repeated', many)
     .optionsGroup('How it is served:')
     .option('--pool <name>')
@@ -66,6 +71,11 @@ function specFlags(command: Command): void {
   engineFlags(command);
 }
 
+const updateExamples = [
+  'perch endpoint update text/minilm --max-versions 3 --timeout 5s --wait',
+  'perch endpoint update text/ner --processing ner/rules --wait     # to the newest module',
+];
+
 const reason = (command: Command) => command.option('--reason <text>', 'for the history');
 
 /** `perch endpoint …` */
@@ -77,6 +87,7 @@ export function define(program: Command): void {
     examples: [
       'perch endpoint add text/minilm --model nlp/minilm --processing text-embedding --max-versions 2 --wait',
       'perch endpoint add iris --model demo/iris@3 --access public',
+      'perch endpoint add text/ner --model nlp/ner --processing ner/rules@3 --isolation process',
       'perch endpoint add text/minilm -f endpoint.yaml',
     ],
     options: (command) => {
@@ -89,7 +100,7 @@ export function define(program: Command): void {
   addVerb(endpoint, {
     usage: 'update <name>',
     summary: 'change what the flags name, and leave the rest',
-    examples: ['perch endpoint update text/minilm --max-versions 3 --timeout 5s --wait'],
+    examples: updateExamples,
     options: (command) => {
       command.option('--if-generation <n>', 'only if nobody changed it since');
       specFlags(command);

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import {
   AppError,
   type ApplyResult,
@@ -12,33 +12,54 @@ import type { AdminClient } from '../admin.client.ts';
 import {
   type ClearmlFlags,
   checkEngine,
+  customEngine,
   endpointNameOf,
   engineOf,
+  isCustom,
+  isTemplate,
   modelNames,
+  moduleNameOf,
   planAdd,
   planAutoUpdate,
+  planModule,
   tagRule,
+  templateEngine,
 } from '../clearml/endpoint.plan.ts';
 import { preprocessRefusal } from '../clearml/preprocess.plan.ts';
 import type { Invocation } from '../invocation.ts';
 import { type Shown, said } from '../output.ts';
 import { parseReference } from '../reference.ts';
+import { processingOfName } from '../spec/processing-flags.plan.ts';
 import type { Options, Run } from '../verb.ts';
 import { findVersion } from '../version.source.ts';
 import { waitMs } from '../wait.ts';
 import { endpointPath, waitReady } from './ready.ts';
 import { splitPath } from './split-change.ts';
 
-/** `--preprocess`: a Python file is refused with the way out; a built-in's name is taken. */
-async function processingOf(flags: Options): Promise<EndpointSpecInput['processing'] | undefined> {
+/**
+ * `--preprocess`: a file of TypeScript is checked and registered under the endpoint's name, unless it is there already; a
+ * built-in's or module's name is taken; a Python file is refused with the way out.
+ */
+async function processingOf(
+  invocation: Invocation,
+  client: AdminClient,
+  flags: Options,
+): Promise<EndpointSpecInput['processing'] | undefined> {
   const file = flags['preprocess'] as string | undefined;
-  if (file === undefined) return undefined;
-  if (/\.ts$|\.m?js$/.test(file))
-    throw new AppError(
-      'not_available_yet',
-      `--preprocess ${file}: registering own modules is not available yet; built-ins: passthrough, text-embedding`,
-    );
-  if (!/\.py$/.test(file) && !file.includes('/') && !existsSync(file)) return { builtin: file };
+  if (file === undefined) {
+    if (!isCustom(flags['engine'])) return undefined;
+    throw new AppError('invalid', `--engine ${flags['engine']}: which module? Give --preprocess FILE.ts`);
+  }
+  const isPython = /\.py$/.test(file);
+  const isCode = /\.[mc]?[tj]s$/.test(file);
+  if (!isPython && !isCode && !existsSync(file)) return processingOfName(file);
+  if (isCode || (!isPython && (await stat(file)).isDirectory())) {
+    const { addModule } = await import('../processing/register.apply.ts');
+    const name = moduleNameOf(flags as ClearmlFlags, invocation);
+    const { module, outcome } = await addModule(client, name, file, (sentence) => invocation.note(sentence));
+    invocation.note(`module ${module.name}@${module.number} is ${outcome}`);
+    return { module: `${module.name}@${module.number}` };
+  }
   const source = await readFile(file, 'utf8').catch(() => undefined);
   throw new AppError('invalid', preprocessRefusal(file, source, flags['endpoint'] ?? 'NAME'));
 }
@@ -109,19 +130,39 @@ async function applySpec(
   const result = await client.call<ApplyResult>('/apply', { method: 'POST', body: spec });
   const limitMs = waitMs(options['wait']);
   if (limitMs !== undefined) await waitReady(client, await client.call<Endpoint>(endpointPath(spec.name)), limitMs);
-  const { project, name, version } = spec.model;
-  const what = version === undefined ? `follows ${project}/${name}` : `serves ${project}/${name}@${version}`;
+  const what = servedText(spec);
   invocation.hint(`Next: perch endpoint show ${spec.name}`);
   return said(result, `Endpoint /${spec.name}/ ${what} (${result.outcome}, generation ${result.generation}).`);
 }
 
+function servedText({ model, processing }: EndpointSpecInput): string {
+  if (!model) return `runs module ${processing?.module}`;
+  const { project, name, version } = model;
+  return version === undefined ? `follows ${project}/${name}` : `serves ${project}/${name}@${version}`;
+}
+
+/** Settings of the model server as the flags give them; of a module alone, or of a version that brings them, there are none. */
+async function engineFor(invocation: Invocation, flags: ClearmlFlags, version: () => Promise<Version>) {
+  if (isCustom(flags.engine)) return customEngine(flags, invocation);
+  if (isTemplate(flags.engine)) return templateEngine(flags, await version(), invocation);
+  return engineOf(flags, await auxConfigText(flags.auxConfig));
+}
+
+const namesNoModel = ({ modelId, name, project, tags }: ClearmlFlags): boolean =>
+  modelId === undefined && name === undefined && project === undefined && tags === undefined;
+
 export const add: Run = async (invocation, _args, options) => {
   const flags = options as ClearmlFlags;
   checkEngine(flags.engine);
-  const processing = await processingOf(options);
-  const engine = engineOf(flags, await auxConfigText(flags.auxConfig));
   const client = await invocation.admin();
+  if (isCustom(flags.engine) && namesNoModel(flags)) {
+    const processing = await processingOf(invocation, client, options);
+    const spec = { ...planModule(flags, invocation), processing } as EndpointSpecInput;
+    return applySpec(invocation, client, spec, options);
+  }
+  const engine = await engineFor(invocation, flags, () => selectVersion(client, flags, invocation));
   const version = await selectVersion(client, flags, invocation);
+  const processing = await processingOf(invocation, client, options);
   const spec = planAdd(flags, version, engine, invocation);
   return applySpec(invocation, client, { ...spec, ...(processing ? { processing } : {}) }, options);
 };
@@ -129,10 +170,10 @@ export const add: Run = async (invocation, _args, options) => {
 export const autoUpdate: Run = async (invocation, _args, options) => {
   const flags = options as ClearmlFlags;
   checkEngine(flags.engine);
-  const processing = await processingOf(options);
-  const engine = engineOf(flags, await auxConfigText(flags.auxConfig));
   const client = await invocation.admin();
+  const engine = await engineFor(invocation, flags, () => selectVersion(client, flags, invocation));
   const model = await findModel(client, modelNames(flags, invocation));
+  const processing = await processingOf(invocation, client, options);
   const spec = planAutoUpdate(flags, model, engine, invocation);
   return applySpec(invocation, client, { ...spec, ...(processing ? { processing } : {}) }, options);
 };

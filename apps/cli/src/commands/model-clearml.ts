@@ -4,13 +4,16 @@ import { addVerb } from '../verb.ts';
 /** Flags that `model add` and `model auto-update` share, spelled as ClearML spells them. */
 function servingFlags(command: Command): void {
   command
-    .requiredOption('--engine <engine>', 'triton')
+    .requiredOption('--engine <engine>', 'triton; custom or custom_async: the module of --preprocess does all the work')
     .option('--endpoint <name>', 'name of the endpoint')
     .option('--name <name>', 'the model')
     .option('--project <name>')
     .option('--tags <tags...>', 'any of them ("__$all" first: all of them)')
     .option('--published', 'only published versions')
-    .option('--preprocess <file>', 'Python is refused with what to do instead; the name of a built-in is taken')
+    .option(
+      '--preprocess <file>',
+      'a TypeScript file is registered as a module; the name of a built-in or of a module is taken; Python is refused with what to do instead',
+    )
     .option('--input-size <dims...>', '1 28 28, or one list an input: "[1,28,28]" "[3,224]"')
     .option('--input-type <types...>', 'float32 int64 …')
     .option('--input-name <names...>')

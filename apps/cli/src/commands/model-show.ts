@@ -2,6 +2,7 @@ import { type Model, plainUses, type Version } from '@perch/contracts';
 import { formatAge, formatBytes } from '../duration.ts';
 import { factsText, type Shown, shownFacts, tableText } from '../output.ts';
 import { parseReference, versionText } from '../reference.ts';
+import { processingText } from '../spec/processing-text.plan.ts';
 import { useText } from '../upload/uses.plan.ts';
 import type { Run } from '../verb.ts';
 import { findVersion } from '../version.source.ts';
@@ -50,6 +51,7 @@ function shownVersion(version: Version): Shown {
     ...Object.entries(version.metadata).map(([key, value]) => [`metadata ${key}`, value] as const),
     ...Object.entries(version.lineage).map(([key, value]) => [`lineage ${key}`, value] as const),
     ...Object.entries(plainUses(version.uses)).map(([name, use]) => ['uses', useText(name, use)] as const),
+    ['processing', version.processing && processingText(version.processing)],
     ['inputs', signatureText(version.signature?.inputs)],
     ['outputs', signatureText(version.signature?.outputs)],
     ['manifest', version.manifestDigest],

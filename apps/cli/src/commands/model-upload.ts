@@ -1,10 +1,18 @@
-import { AppError, type Framework, type Version } from '@perch/contracts';
+import { basename } from 'node:path';
+import {
+  AppError,
+  type Framework,
+  type ProcessingModuleRecord,
+  type ProcessingSpec,
+  type Version,
+} from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
 import { clearmlFramework, plainName, plainTag } from '../clearml/name.ts';
 import { formatBytes } from '../duration.ts';
 import type { Invocation } from '../invocation.ts';
 import { type Shown, said } from '../output.ts';
 import { type ModelReference, parseModel, versionText } from '../reference.ts';
+import { processingFlags } from '../spec/processing-flags.plan.ts';
 import { findFiles } from '../upload/manifest.source.ts';
 import { usesOf } from '../upload/uses.plan.ts';
 import { type Uploaded, uploadVersion, versionsPath } from '../upload/version.apply.ts';
@@ -21,6 +29,11 @@ export const run: Run = async (invocation, [reference, place], options) => {
     throw new AppError('invalid', 'wants either a path or --url: perch model upload project/name ./folder');
   if (options['destination'])
     invocation.note('note: --destination is not used; bytes go to the artifact store of the control plane');
+  const template = path ? await templateOf(path, options) : undefined;
+  if (template) {
+    const { importTemplate } = await import('./model-import-template.ts');
+    return importTemplate(invocation, { reference: `${model.project}/${model.name}`, ...template }, options);
+  }
   const client = await invocation.admin();
   const uploaded = options['url']
     ? await fromUrl(client, model, options)
@@ -38,6 +51,18 @@ function modelOf(invocation: Invocation, reference: string | undefined, options:
   };
 }
 
+/** `--framework xgboost` of a model file, as ClearML's examples upload them: it is wrapped for Triton. */
+async function templateOf(path: string, options: Options) {
+  const engine = { 'scikit-learn': 'sklearn', xgboost: 'xgboost', lightgbm: 'lightgbm' }[
+    String(options['framework']).toLowerCase()
+  ];
+  if (!engine) return undefined;
+  const { isServable, isTemplateEngine } = await import('../upload/python-template.plan.ts');
+  if (!isTemplateEngine(engine) || !isServable(engine, path, options['allowPickle'] === true)) return undefined;
+  const { files } = await findFiles(path);
+  return files.length === 1 ? { engine, file: { ...files[0]!, path: basename(files[0]!.path) } } : undefined;
+}
+
 const tagsOf = (options: Options): string[] => [...(options['tag'] ?? []), ...(options['tags'] ?? []).map(plainTag)];
 
 /** Tags, framework, description, metadata and lineage as the flags give them. */
@@ -50,6 +75,18 @@ export function wishOf(options: Options): { framework?: Framework; tags?: string
   return { framework, ...(tags.length > 0 ? { tags } : {}), ...describing, ...(metadata ? { metadata } : {}) };
 }
 
+/** What the version is to carry, its module by number, so that an upload that was cut off is known again. */
+export async function carriedProcessing(
+  client: AdminClient,
+  options: Options,
+): Promise<{ processing?: ProcessingSpec }> {
+  const said = processingFlags(options, undefined);
+  if (!said) return {};
+  if (said.module === undefined || said.module.includes('@')) return { processing: said };
+  const [newest] = await client.list<ProcessingModuleRecord>(`/modules/${encodeURIComponent(said.module)}`);
+  return { processing: { ...said, module: `${said.module}@${newest!.number}` } };
+}
+
 async function fromUrl(client: AdminClient, model: ModelReference, options: Options): Promise<Uploaded> {
   if (!/^(https?|s3):\/\//.test(options['url']))
     throw new AppError(
@@ -57,7 +94,9 @@ async function fromUrl(client: AdminClient, model: ModelReference, options: Opti
       `--url: wants http(s)://… or s3://…, got "${options['url']}"; download it and give its path`,
     );
   const uses = usesOf(options['uses']);
-  const body = { url: options['url'], path: options['as'], sha256: options['sha256'], uses, ...wishOf(options) };
+  const processing = await carriedProcessing(client, options);
+  const named = { url: options['url'], path: options['as'], sha256: options['sha256'] };
+  const body = { ...named, uses, ...processing, ...wishOf(options) };
   const version = await client.call<Version>(`${versionsPath(model)}/from-url`, {
     method: 'POST',
     body,
@@ -78,7 +117,8 @@ async function fromDisk(
   const progress = invocation.output === 'table';
   const uses = usesOf(options['uses']);
   const always = options['newVersion'] === true;
-  return uploadVersion(client, { model, files, always, progress, uses, ...wishOf(options) });
+  const processing = await carriedProcessing(client, options);
+  return uploadVersion(client, { model, files, always, progress, uses, ...processing, ...wishOf(options) });
 }
 
 /** Tags and facts of this call where the version is not new, then publishing and waiting, then the sentence. */

@@ -19,6 +19,9 @@ function uploading(command: Command): void {
   command
     .option('--tag <tag>', 'may be repeated', many)
     .option('--framework <name>', 'onnx, tensorrt, pytorch, tensorflow, openvino, python, ensemble, custom')
+    .option('--processing <name>', 'a built-in or a module (name@3) that endpoints run which say none of their own')
+    .option('--isolation <how>', 'where that module runs: worker (the default), process, or inline (admins alone)')
+    .option('--processing-options <json>', 'its options as one JSON object')
     .option('--publish', 'publish it when it is complete')
     .option(
       '--uses <name=model>',
@@ -46,6 +49,7 @@ export function define(program: Command): void {
         .option('--as <path>', 'path in the version, e.g. 1/model.onnx')
         .option('--url <url>', 'fetched by the control plane: http(s), s3')
         .option('--sha256 <hash>', 'with --url: what it must hash to')
+        .option('--allow-pickle', 'with --framework scikit-learn, xgboost or lightgbm: a pickled model may be loaded')
         .optionsGroup("ClearML's flags:")
         .option('--name <name>', 'name of the model')
         .option('--project <name>')
@@ -56,27 +60,7 @@ export function define(program: Command): void {
     waits: '60s',
     load: () => import('./model-upload.ts'),
   });
-  addVerb(model, {
-    usage: 'import [model] [folder]',
-    summary: 'upload a Hugging Face folder with an ONNX file, or the models of a Triton repository',
-    examples: [
-      'perch model import nlp/minilm ./all-MiniLM-L6-v2 --from huggingface --publish',
-      'perch model import --from triton ./model_repository --project nlp --endpoint --dry-run',
-      'perch model import nlp/scorer ./model_repository/scorer --from triton --publish',
-    ],
-    options: (command) => {
-      uploading(command);
-      command
-        .option('--from <kind>', 'huggingface or triton (mlflow: not available yet)', 'huggingface')
-        .option('--onnx <path>', 'huggingface: which ONNX file, where the folder holds several')
-        .option('--project <name>', 'triton: where the models go')
-        .option('--name <folder=name>', 'triton: the Perch name of a model folder; may be repeated', many)
-        .option('--endpoint [prefix]', 'triton: publish, and serve each model as Triton would (prefix/name)')
-        .option('--dry-run', 'triton: only say what would be imported');
-    },
-    waits: '60s',
-    load: () => import('./model-import.ts'),
-  });
+  defineImport(model);
   defineReading(model);
   defineChanging(model, describing);
   addVerb(model, {
@@ -87,6 +71,48 @@ export function define(program: Command): void {
     load: () => import('./model-delete.ts'),
   });
   defineClearmlModel(model);
+}
+
+function defineImport(model: Command): void {
+  addVerb(model, {
+    usage: 'import [model] [folder]',
+    summary: 'upload a Hugging Face or MLflow folder, a scikit-learn, XGBoost or LightGBM file, or a Triton repository',
+    examples: [
+      'perch model import nlp/minilm ./all-MiniLM-L6-v2 --publish   # task, pooling, labels, length read from the folder',
+      'perch model import nlp/reviews ./distilbert-sst2 --endpoint reviews',
+      'perch model import risk/score ./mlruns/0/…/artifacts/model --from mlflow --publish',
+      'perch model import risk/trees ./model.ubj --engine xgboost --endpoint trees',
+      'perch model import risk/logit ./model.pkl --engine sklearn --method predict_proba --allow-pickle',
+      'perch model import --from triton ./model_repository --project nlp --endpoint --dry-run',
+    ],
+    options: (command) => {
+      uploading(command);
+      command
+        .option('--from <kind>', 'huggingface, mlflow or triton', 'huggingface')
+        .option(
+          '--endpoint [name]',
+          'publish, and add this endpoint (by default called like the model; triton: a prefix)',
+        )
+        .optionsGroup('Of a Hugging Face folder:')
+        .option('--onnx <path>', 'which ONNX file, where the folder holds several')
+        .option(
+          '--task <task>',
+          'text-embedding, text-classification, image-classification, …, where config.json does not say',
+        )
+        .optionsGroup('Of a model file behind a Python model of Triton:')
+        .option('--engine <name>', 'sklearn, xgboost or lightgbm')
+        .option('--allow-pickle', 'load a pickled model (.pkl, .joblib): it runs code; kept in the audit log')
+        .option('--method <name>', 'predict (the default), predict_proba, decision_function or transform')
+        .option('--features <count>', 'numbers of one example; by default any')
+        .option('--output-type <type>', 'FP32 (the default), FP64, INT32 or INT64')
+        .optionsGroup('Of a Triton repository:')
+        .option('--project <name>', 'where the models go')
+        .option('--name <folder=name>', 'the Perch name of a model folder; may be repeated', many)
+        .option('--dry-run', 'only say what would be imported');
+    },
+    waits: '60s',
+    load: () => import('./model-import.ts'),
+  });
 }
 
 function defineReading(model: Command): void {

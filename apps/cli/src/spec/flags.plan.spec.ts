@@ -115,4 +115,7 @@ describe('flags over what is there', () => {
     });
     expect(specFromFlags({ processing: 'passthrough' }, before).processing).toEqual({ builtin: 'passthrough' });
   });
+  it('takes the processing away for what the version carries', () => {
+    expect('processing' in specFromFlags({ processing: 'version' }, before)).toBe(false);
+  });
 });

@@ -3,18 +3,10 @@ import { parseDuration, parseSize } from '../duration.ts';
 import { parsePairs, parseReference } from '../reference.ts';
 import { enginePart } from './engine-flags.plan.ts';
 import { type Flags, given, list, numbers, text, whole, yes } from './flag-value.plan.ts';
+import { leavesProcessing, processingFlags } from './processing-flags.plan.ts';
 
 type Spec = Partial<EndpointSpecInput>;
 type Part<K extends keyof EndpointSpecInput> = NonNullable<EndpointSpecInput[K]>;
-
-/** JSON where it is JSON, else the text as it stands: `--option maxTokens=256`, `--option padding={"to":128}`. */
-export const looseValue = (value: string): unknown => {
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
-};
 
 /**
  * The parts of a specification that flags name, over what `before` says about the same parts; undefined where no flag
@@ -24,7 +16,7 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
   const spec: Spec = {
     model: modelPart(flags, before),
     engine: enginePart(flags, before.engine, config),
-    processing: processingPart(flags, before),
+    processing: processingFlags(flags, before.processing),
     fleet: given({
       ...before.fleet,
       ...given({
@@ -40,7 +32,8 @@ export function specFromFlags(flags: Flags, before: Spec = {}, config?: string):
     idempotent: yes(flags, 'idempotent', '--idempotent') ?? before.idempotent,
     description: text(flags, 'description') ?? before.description,
   };
-  return { ...before, ...given(spec) };
+  const { processing, ...kept } = before;
+  return { ...kept, ...(processing && !leavesProcessing(flags) ? { processing } : {}), ...given(spec) };
 }
 
 /** `zone=a` joins what was asked for before; `zone=` takes it back. */
@@ -102,19 +95,6 @@ const ruleOf = (before: Spec, model: { project: string; name: string }) =>
   before.model?.project === model.project && before.model.name === model.name
     ? given({ select: before.model.select, maxVersions: before.model.maxVersions })
     : undefined;
-
-function processingPart(flags: Flags, before: Spec): Part<'processing'> | undefined {
-  const builtin = text(flags, 'processing');
-  const pairs = list(flags, 'option');
-  if (builtin === undefined && !pairs) return before.processing;
-  const options = Object.fromEntries(
-    Object.entries(parsePairs(pairs, '--option')).map(([key, value]) => [key, looseValue(value)]),
-  );
-  if (builtin !== undefined && builtin !== before.processing?.builtin)
-    return { builtin, ...(pairs ? { options } : {}) };
-  if (!before.processing) throw new AppError('invalid', '--option: wants --processing NAME besides');
-  return { ...before.processing, options: { ...before.processing.options, ...options } };
-}
 
 const trafficFields = (traffic: Part<'traffic'>, policy: NonNullable<Part<'traffic'>>['policy']) =>
   given({ ...traffic, policy });

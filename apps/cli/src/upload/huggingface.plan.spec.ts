@@ -7,6 +7,7 @@ describe('a Hugging Face folder', () => {
     [['onnx/model.onnx', 'tokenizer.json', 'config.json', 'pytorch_model.bin'], undefined, ['model.onnx', 'tokenizer.json', 'config.json'], ['pytorch_model.bin']],
     [['onnx/model.onnx', 'onnx/model.onnx_data', 'tokenizer.json'], undefined, ['model.onnx', 'model.onnx_data', 'tokenizer.json'], []],
     [['onnx/model.onnx', 'onnx/model_quantized.onnx', 'tokenizer.json'], 'onnx/model_quantized.onnx', ['model.onnx', 'tokenizer.json'], ['onnx/model.onnx']],
+    [['model.onnx', 'preprocessor_config.json'], undefined, ['model.onnx', 'preprocessor_config.json'], []],
     [['minilm.onnx', 'tokenizer.json'], undefined, ['model.onnx', 'tokenizer.json'], []],
   ])('%j', (paths, onnx, taken, leftOut) => {
     const plan = planHuggingFace(paths, onnx);

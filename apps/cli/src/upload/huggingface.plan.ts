@@ -9,6 +9,7 @@ export interface HuggingFacePlan {
 /** Small files that tell how to tokenize and what the numbers mean; kept where they are. */
 const companions = new Set([
   'tokenizer.json',
+  'tokenizer.parity.json',
   'tokenizer_config.json',
   'special_tokens_map.json',
   'added_tokens.json',
@@ -19,6 +20,7 @@ const companions = new Set([
   '1_Pooling/config.json',
   'generation_config.json',
   'preprocessor_config.json',
+  'labels.txt',
   'README.md',
 ]);
 
@@ -29,10 +31,10 @@ const companions = new Set([
 export function planHuggingFace(paths: readonly string[], onnx?: string): HuggingFacePlan {
   const graph = onnx ?? ['model.onnx', 'onnx/model.onnx'].find((path) => paths.includes(path)) ?? onlyGraph(paths);
   if (!paths.includes(graph)) throw new AppError('invalid', `--onnx: the folder holds no ${graph}`);
-  if (!paths.includes('tokenizer.json'))
+  if (!paths.includes('tokenizer.json') && !paths.includes('preprocessor_config.json'))
     throw new AppError(
       'invalid',
-      'the folder holds no tokenizer.json; save a fast tokenizer into it: AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(folder)',
+      'the folder holds no tokenizer.json (nor a preprocessor_config.json, as models of pictures have); save a fast tokenizer into it: AutoTokenizer.from_pretrained(…, use_fast=True).save_pretrained(folder)',
     );
   const folder = graph.includes('/') ? graph.slice(0, graph.lastIndexOf('/') + 1) : '';
   // Weights beside the graph keep their name: the graph refers to them by it.

@@ -64,8 +64,11 @@ async function findSame(client: AdminClient, wish: UploadWish, digest: string): 
   });
   const newestFirst = versions.sort((a, b) => b.number - a.number);
   const uses = canonicalJson(plainUses(wish.uses));
+  const processing = canonicalJson(wish.processing ?? null);
   const isSame = (version: Version) =>
-    version.manifestDigest === digest && canonicalJson(plainUses(version.uses)) === uses;
+    version.manifestDigest === digest &&
+    canonicalJson(plainUses(version.uses)) === uses &&
+    canonicalJson(version.processing ?? null) === processing;
   const cut = newestFirst.find((version) => version.state === 'uploading' && isSame(version));
   if (cut) return cut;
   const whole = newestFirst.filter(({ state }) => state !== 'uploading');
@@ -79,8 +82,8 @@ const resume = (client: AdminClient, { project, name, number }: Version): Promis
   client.call(`${versionsPath({ project, name })}/${number}/uploads`, { method: 'POST' });
 
 function create(client: AdminClient, wish: UploadWish, files: readonly HashedFile[]): Promise<VersionUpload> {
-  const { framework, tags, description, metadata, lineage, uses } = wish;
-  const body: CreateVersion = { files: manifestOf(files), framework, tags, description, metadata, lineage, uses };
+  const { model: _model, files: _files, always: _always, anywhere: _anywhere, progress: _progress, ...told } = wish;
+  const body: CreateVersion = { files: manifestOf(files), ...told };
   return client.call(versionsPath(wish.model), { method: 'POST', body, timeoutMs: 120_000 });
 }
 

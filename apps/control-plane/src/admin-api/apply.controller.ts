@@ -1,21 +1,20 @@
 import { Body, Controller, HttpCode, Post, Query } from '@nestjs/common';
-import { type Actor, applyResult, endpointName, endpointSpec, splitSpec } from '@perch/contracts';
-import { EndpointService, nameSource, refuseUnbuilt, SplitService } from '@perch/endpoints';
+import { type Actor, applyResult, endpointName, endpointSpec, pipelineSpec, splitSpec } from '@perch/contracts';
+import { EndpointService, nameSource, PipelineService, SplitService } from '@perch/endpoints';
 import { z } from 'zod';
 import { Allow, Answers, By, IfMatch, requireEndpoint } from './http.ts';
 
-/** Kinds that are not built yet are told so, not that their fields are wrong; without a kind it is an endpoint. */
+/** Without a kind it is an endpoint. */
 const document = z.preprocess(
   (value) => {
-    refuseUnbuilt(value);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     return { kind: 'Endpoint', ...(nameSource(value) as object) };
   },
-  z.discriminatedUnion('kind', [endpointSpec, splitSpec]),
+  z.discriminatedUnion('kind', [endpointSpec, splitSpec, pipelineSpec]),
 );
 const applyQuery = z.object({
   dryRun: z.enum(['true', 'false']).default('false'),
-  /** For dry runs of splits: names of endpoints that the same files make, joined by commas. */
+  /** For dry runs of splits and pipelines: names that the same files make, joined by commas. */
   assume: z
     .string()
     .max(100_000)
@@ -30,11 +29,15 @@ export class ApplyController {
   constructor(
     private readonly endpoints: EndpointService,
     private readonly splits: SplitService,
+    private readonly pipelines: PipelineService,
   ) {}
 
   @Post()
   @HttpCode(200)
-  @Answers(applyResult, 'Make the endpoint or the split as the spec says; with dryRun only say what would change')
+  @Answers(
+    applyResult,
+    'Make the endpoint, the split or the pipeline as the spec says; with dryRun only say what would change',
+  )
   apply(
     @By() actor: Actor,
     @Body({ schema: document }) spec: z.output<typeof document>,
@@ -43,8 +46,9 @@ export class ApplyController {
   ) {
     requireEndpoint(actor, spec.name);
     const dryRun = query.dryRun === 'true';
-    if (spec.kind === 'Split')
-      return this.splits.apply(actor, spec, { dryRun, expectedGeneration, assume: dryRun ? query.assume : undefined });
+    const options = { dryRun, expectedGeneration, assume: dryRun ? query.assume : undefined };
+    if (spec.kind === 'Split') return this.splits.apply(actor, spec, options);
+    if (spec.kind === 'Pipeline') return this.pipelines.apply(actor, spec, options);
     return this.endpoints.apply(actor, spec, { dryRun, expectedGeneration });
   }
 }

@@ -23,9 +23,11 @@ export const httpStatus: Record<ErrorCode, number> = {
   cancelled: 499,
   no_space: 507,
   internal: 500,
+  module: 500,
 };
 
 const titles: Record<ErrorCode, string> = {
+  module: 'A processing module failed',
   invalid: 'The request is not valid',
   unauthenticated: 'A valid key is wanted',
   forbidden: 'The key does not allow this',

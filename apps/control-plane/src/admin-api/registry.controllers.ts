@@ -6,9 +6,10 @@ import { StorePath } from '../store-api/store.path.ts';
 import { uploadChecks } from '../upload-checks.ts';
 import { ConfigController } from './config.controller.ts';
 import { ModelController } from './model.controller.ts';
+import { ModuleController } from './module.controller.ts';
 import { VersionController } from './version.controller.ts';
 
-export const registryControllers = [ConfigController, ModelController, VersionController];
+export const registryControllers = [ConfigController, ModelController, ModuleController, VersionController];
 /** For the module that imports `registryModule(…)`. */
 export const registryProviders = [StorePath, UploadSweepLoop];
 

@@ -19,6 +19,7 @@ import {
   versionNumber,
   versionUpload,
 } from '@perch/contracts';
+import { ProcessingSource } from '@perch/endpoints';
 import { RegistryService } from '@perch/registry';
 import { Allow, Answers, By, Idempotent, requireProject } from './http.ts';
 
@@ -33,7 +34,10 @@ const Numbered = () => Param('number', { schema: versionNumber });
 @Allow('publisher')
 @Controller('api/v1/models/:project/:name/versions')
 export class VersionController {
-  constructor(private readonly registry: RegistryService) {}
+  constructor(
+    private readonly registry: RegistryService,
+    private readonly processing: ProcessingSource,
+  ) {}
 
   @Get()
   @Allow('viewer')
@@ -59,27 +63,27 @@ export class VersionController {
   @Post()
   @Idempotent()
   @Answers(versionUpload, 'Begin a version: says which bytes are to be sent, and where to')
-  create(
+  async create(
     @By() actor: Actor,
     @InProject() project: string,
     @OfModel() name: string,
     @Body({ schema: createVersion }) body: CreateVersion,
   ) {
     requireUsed(actor, body.uses);
-    return this.registry.createVersion(actor, project, name, body);
+    return this.registry.createVersion(actor, project, name, await this.settled(actor, `${project}/${name}`, body));
   }
 
   @Post('from-url')
   @Idempotent()
   @Answers(version, 'Register an object that lies elsewhere: fetched, hashed and stored; answers a draft')
-  createFromUrl(
+  async createFromUrl(
     @By() actor: Actor,
     @InProject() project: string,
     @OfModel() name: string,
     @Body({ schema: createVersionFromUrl }) body: CreateVersionFromUrl,
   ) {
     requireUsed(actor, body.uses);
-    return this.registry.createFromUrl(actor, project, name, body);
+    return this.registry.createFromUrl(actor, project, name, await this.settled(actor, `${project}/${name}`, body));
   }
 
   @Post(':number/uploads')
@@ -147,5 +151,12 @@ export class VersionController {
     @Body({ schema: describeVersion }) body: DescribeVersion,
   ) {
     return this.registry.describe(actor, project, name, number, body);
+  }
+
+  /** What endpoints will run that follow this version: its module by number, where the caller may have it run. */
+  private async settled<T extends Pick<CreateVersion, 'processing'>>(actor: Actor, model: string, body: T): Promise<T> {
+    if (!body.processing) return body;
+    const { processing } = await this.processing.settle(actor, `version of ${model}`, body.processing);
+    return { ...body, processing };
   }
 }

@@ -24,7 +24,8 @@ export class UploadSweepLoop implements OnModuleInit {
 
   async sweep(now: Date): Promise<Outcome> {
     const swept = await this.uploads.sweepUploads(now);
-    if (swept.versions + swept.blobs + swept.uploads > 0) this.logger.info('uploads swept', { ...swept });
+    if (swept.versions + swept.modules + swept.blobs + swept.uploads > 0)
+      this.logger.info('uploads swept', { ...swept });
     return { again: 'on-change' };
   }
 }

@@ -36,7 +36,7 @@ export class RouterWorker {
     const files = new FileStore(join(config.dataDir, 'files'), new ControlClient(config.controlUrl), logger);
     this.config = config;
     this.logger = logger;
-    this.serving = new Serving(config.transport, files, logger);
+    this.serving = new Serving(config.transport, files, logger, config.modules);
     this.store = new TableStore(tableFile(config.dataDir), { remember: true });
   }
 

@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError, innerMessage, type RoutingTable, sha256Hex } from '@perch/contracts';
+import { AppError, innerMessage, type ManifestFile, type RoutingTable, sha256Hex } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import type { FileReader } from '../serving/processing.store.ts';
 import type { ControlClient } from './control.client.ts';
@@ -8,7 +8,19 @@ import type { ControlClient } from './control.client.ts';
 const parallel = 4;
 const hashesPerCall = 200;
 
-/** Small files of versions (tokenizers and the like) by hash: fetched once, verified, kept on disk, verified again on reading. */
+/** Of versions, of their modules, and of modules that pipelines run. */
+function* filesOf(table: RoutingTable): Generator<ManifestFile> {
+  for (const name in table.endpoints) {
+    const { targets, pipeline } = table.endpoints[name]!;
+    for (const { files, processing } of targets) {
+      yield* files;
+      if (processing.module) yield* processing.module.files;
+    }
+    for (const node in pipeline?.modules) yield* pipeline.modules[node]!.module?.files ?? [];
+  }
+}
+
+/** Small files of versions and modules (tokenizers and the like) by hash: fetched once, verified, kept on disk, verified again on reading. */
 export class FileStore implements FileReader {
   private readonly folder: string;
   private readonly client: ControlClient;
@@ -34,9 +46,7 @@ export class FileStore implements FileReader {
   async fetchAll(table: RoutingTable, token: string): Promise<void> {
     const missing = new Map<string, number>();
     await this.list();
-    for (const name in table.endpoints)
-      for (const target of table.endpoints[name]!.targets)
-        for (const file of target.files) if (!this.here.has(file.sha256)) missing.set(file.sha256, file.size);
+    for (const { sha256, size } of filesOf(table)) if (!this.here.has(sha256)) missing.set(sha256, size);
     const hashes = [...missing.keys()];
     for (let from = 0; from < hashes.length; from += hashesPerCall)
       await this.fetchSome(hashes.slice(from, from + hashesPerCall), missing, token);
@@ -45,8 +55,7 @@ export class FileStore implements FileReader {
   /** Removes files that no table in force needs. */
   async keepOnly(table: RoutingTable): Promise<void> {
     const wanted = new Set<string>();
-    for (const name in table.endpoints)
-      for (const target of table.endpoints[name]!.targets) for (const file of target.files) wanted.add(file.sha256);
+    for (const { sha256 } of filesOf(table)) wanted.add(sha256);
     for (const hash of [...this.here]) {
       if (wanted.has(hash)) continue;
       this.here.delete(hash);

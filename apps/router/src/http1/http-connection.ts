@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 import { ChunkedBody } from '@perch/triton/inference';
 import { readingSocket } from './client-socket.ts';
 import { Exchange, type HttpApplication } from './http-exchange.ts';
-import { type HttpReply, headText, textReply } from './reply-text.ts';
+import { ReplyStream } from './reply-stream.ts';
+import { type HttpReply, headText, type StreamHead, streamHeadText, textReply } from './reply-text.ts';
 import { HeadFault, parseRequestHead, type RequestHead } from './request-head.ts';
 
 export interface ConnectionOwner {
@@ -29,11 +30,12 @@ const startsWith = (bytes: Buffer, start: Buffer): boolean =>
 export class HttpConnection {
   /** Since when it has been in its present phase; the server's sweep compares it with the phase's limit. */
   since = performance.now();
-  phase: 'idle' | 'head' | 'body' | 'answer' | 'closing' = 'idle';
+  phase: 'idle' | 'head' | 'body' | 'answer' | 'stalled' | 'closing' = 'idle';
   private socket!: Socket;
   private readonly owner: ConnectionOwner;
   private held: Buffer | undefined;
   private current: Exchange | undefined;
+  private stream: ReplyStream | undefined;
   private chunks: ChunkedBody | undefined;
   private limitBytes = 0;
   private arrived = 0;
@@ -66,9 +68,33 @@ export class HttpConnection {
     if (exchange !== this.current) return;
     const whole = this.phase === 'answer';
     const keepAlive = whole && exchange.head.keepAlive && !this.owner.stopping;
+    this.write(reply, keepAlive, exchange.head.method === 'HEAD');
+    this.answered(exchange, keepAlive);
+  }
+
+  /** Sends the head of an answer that comes piece by piece; undefined when its client has left. */
+  beginStream(exchange: Exchange, head: StreamHead): ReplyStream | undefined {
+    if (exchange !== this.current || this.phase !== 'answer' || this.stream) return undefined;
+    const chunked = !exchange.head.http10;
+    const keepAlive = chunked && exchange.head.keepAlive && !this.owner.stopping;
+    this.socket.write(streamHeadText(head, chunked, keepAlive, Date.now()), 'latin1');
+    this.stream = new ReplyStream(this, this.socket, chunked);
+    return this.stream;
+  }
+
+  stalled(is: boolean): void {
+    this.enter(is ? 'stalled' : 'answer');
+  }
+
+  streamed(close: boolean): void {
+    const exchange = this.current!;
+    this.stream = undefined;
+    this.answered(exchange, !close && exchange.head.keepAlive && !this.owner.stopping);
+  }
+
+  private answered(exchange: Exchange, keepAlive: boolean) {
     this.current = undefined;
     this.chunks = undefined;
-    this.write(reply, keepAlive, exchange.head.method === 'HEAD');
     if (exchange.recyclable) exchange.received.recycle();
     if (!keepAlive) return this.closeSoftly();
     this.enter('idle');
@@ -100,6 +126,7 @@ export class HttpConnection {
         this.readBody(bytes);
         return;
       case 'answer':
+      case 'stalled':
         this.holdAhead(bytes);
         return;
       case 'closing': // drained and dropped, so that the client can read our answer
@@ -259,6 +286,8 @@ export class HttpConnection {
   private gone(): void {
     const exchange = this.current;
     this.current = undefined;
+    this.stream?.left();
+    this.stream = undefined;
     exchange?.leave();
     if (this.phase !== 'closing') this.enter('closing');
   }

@@ -1,6 +1,7 @@
 import type { Cancellation } from '@perch/triton/inference';
 import { Body } from './body.ts';
-import type { HttpReply } from './reply-text.ts';
+import type { ReplyStream } from './reply-stream.ts';
+import type { HttpReply, StreamHead } from './reply-text.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** One request while it is answered. */
@@ -18,6 +19,11 @@ export interface HttpExchange extends Cancellation {
   readonly signal: AbortSignal;
   /** Answers; later calls, and calls after the client left, do nothing. */
   reply(reply: HttpReply): void;
+  /**
+   * Answers piece by piece in place of `reply`, once the body is complete; undefined when the client has left. Absent where
+   * the reply does not go to a connection.
+   */
+  stream?(head: StreamHead): ReplyStream | undefined;
 }
 
 export interface HttpApplication {
@@ -31,6 +37,7 @@ export interface HttpApplication {
 /** What an exchange needs of its connection. */
 export interface ExchangeOwner {
   finish(exchange: Exchange, reply: HttpReply): void;
+  beginStream(exchange: Exchange, head: StreamHead): ReplyStream | undefined;
 }
 
 export class Exchange implements HttpExchange {
@@ -61,6 +68,10 @@ export class Exchange implements HttpExchange {
 
   reply(reply: HttpReply): void {
     this.connection.finish(this, reply);
+  }
+
+  stream(head: StreamHead): ReplyStream | undefined {
+    return this.connection.beginStream(this, head);
   }
 
   leave(): void {

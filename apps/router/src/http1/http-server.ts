@@ -7,10 +7,14 @@ import type { HttpApplication } from './http-exchange.ts';
 export interface HttpServerOptions {
   application: HttpApplication;
   tls?: { cert: Buffer; key: Buffer };
-  /** Limits of a connection's phases in milliseconds: waiting for a request, its head, and the next piece of its body. */
+  /**
+   * Limits of a connection's phases in milliseconds: waiting for a request, its head, the next piece of its body, and for
+   * its client to take more of a streamed reply.
+   */
   idleMs?: number;
   headMs?: number;
   bodyMs?: number;
+  stalledMs?: number;
   maxConnections?: number;
   /** From the word to stop on, connections are still taken for so long; each is answered and told to close. Default 0. */
   stopDelayMs?: number;
@@ -41,6 +45,7 @@ export class HttpServer {
       idleMs: 75_000,
       headMs: 10_000,
       bodyMs: 30_000,
+      stalledMs: 30_000,
       maxConnections: 20_000,
       stopDelayMs: 0,
       ...limits,
@@ -102,12 +107,13 @@ export class HttpServer {
   }
 
   private sweep(now: number): void {
-    const { idleMs, headMs, bodyMs } = this.options;
+    const { idleMs, headMs, bodyMs, stalledMs } = this.options;
     const limits = {
       idle: this.stopping ? stoppingIdleMs : idleMs,
       head: headMs,
       body: bodyMs,
       answer: Number.POSITIVE_INFINITY, // the request's own deadline ends it
+      stalled: stalledMs,
       closing: closingMs,
     };
     // A client that was silent before the stop began may be about to use its connection: it is given time, too.

@@ -9,6 +9,9 @@ export interface HttpReply {
   body: string | readonly Uint8Array[];
 }
 
+/** Head of a reply that is sent as it comes about. */
+export type StreamHead = Omit<HttpReply, 'body'>;
+
 let date = '';
 let dateUntil = 0;
 
@@ -21,12 +24,18 @@ function dateLine(now: number): string {
   return date;
 }
 
-export function headText(reply: HttpReply, bodyBytes: number, keepAlive: boolean, now: number): string {
-  const { status, contentType, headerLines } = reply;
+export const headText = (reply: StreamHead, bodyBytes: number, keepAlive: boolean, now: number): string =>
+  head(reply, `content-length: ${bodyBytes}\r\n`, keepAlive, now);
+
+/** Without `chunked` the reply ends with the connection. */
+export const streamHeadText = (reply: StreamHead, chunked: boolean, keepAlive: boolean, now: number): string =>
+  head(reply, chunked ? 'transfer-encoding: chunked\r\n' : '', keepAlive, now);
+
+function head({ status, contentType, headerLines }: StreamHead, framing: string, keepAlive: boolean, now: number) {
   const type = contentType ? `content-type: ${contentType}\r\n` : '';
   const connection = keepAlive ? '' : 'connection: close\r\n';
   const first = status === 200 ? 'HTTP/1.1 200 OK' : `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
-  return `${first}\r\n${type}content-length: ${bodyBytes}\r\n${headerLines}${dateLine(now)}${connection}\r\n`;
+  return `${first}\r\n${type}${framing}${headerLines}${dateLine(now)}${connection}\r\n`;
 }
 
 export const textReply = (status: number, text: string): HttpReply => ({

@@ -11,6 +11,8 @@ export interface RequestHead {
   contentLength: number | undefined;
   keepAlive: boolean;
   expectsContinue: boolean;
+  /** HTTP/1.0: knows no chunks. Absent = HTTP/1.1. */
+  http10?: true;
 }
 
 /** Status and sentence for a head that is refused; the connection must be closed, since what follows cannot be trusted. */
@@ -100,5 +102,6 @@ export function parseRequestHead(text: string): RequestHead {
     contentLength: readLength(headers, minor),
     keepAlive: minor === '1' ? !connection?.includes('close') : connection === 'keep-alive',
     expectsContinue: expect !== undefined && minor === '1',
+    ...(minor === '0' ? { http10: true as const } : {}),
   };
 }

@@ -3,11 +3,13 @@ import type { CustomStats } from '../serving/custom-stats.ts';
 import type { DeploymentStore } from '../serving/deployment.store.ts';
 import type { Dispatch } from '../serving/dispatch.ts';
 import type { EvidenceBook } from '../serving/evidence-book.ts';
+import type { NodeCounts, PipelineStats } from '../serving/pipeline-stats.ts';
 import { type ArmStats, stages } from '../serving/request-stats.ts';
 import type { RouterStats } from '../serving/router-stats.ts';
 import type { ServingTables } from '../serving/serving-tables.ts';
 import type { Shadow } from '../serving/shadow.ts';
 import type { TrialStats } from '../serving/trial-stats.ts';
+import { observeCustom } from './custom.observe.ts';
 import { labelText, type MetricFamily } from './snapshot.ts';
 
 export interface Observed {
@@ -19,6 +21,7 @@ export interface Observed {
   custom: CustomStats;
   shadow: Shadow;
   trialStats: TrialStats;
+  nodeStats: PipelineStats;
 }
 
 type Samples = MetricFamily['samples'];
@@ -32,22 +35,30 @@ function requestSamples(arms: readonly ArmStats[]): Samples {
   );
 }
 
-function durationSamples(arms: readonly ArmStats[]): Samples {
+function histogram(name: string, labels: ArmStats['labels'], buckets: Float64Array, sumMs: number): Samples {
   const samples: Samples = [];
-  for (const { labels, buckets, sumMs } of arms) {
-    const text = labelText(labels);
-    let count = 0;
-    durationBuckets.forEach((limit, index) => {
-      count += buckets![index]!;
-      samples.push([`perch_router_request_duration_seconds_bucket{${text},le="${limit}"}`, count]);
-    });
-    count += buckets![durationBuckets.length]!;
-    samples.push([`perch_router_request_duration_seconds_bucket{${text},le="+Inf"}`, count]);
-    samples.push([`perch_router_request_duration_seconds_sum{${text}}`, sumMs / 1_000]);
-    samples.push([`perch_router_request_duration_seconds_count{${text}}`, count]);
-  }
+  const text = labelText(labels);
+  let count = 0;
+  durationBuckets.forEach((limit, index) => {
+    count += buckets[index]!;
+    samples.push([`${name}_bucket{${text},le="${limit}"}`, count]);
+  });
+  count += buckets[durationBuckets.length]!;
+  samples.push([`${name}_bucket{${text},le="+Inf"}`, count]);
+  samples.push([`${name}_sum{${text}}`, sumMs / 1_000]);
+  samples.push([`${name}_count{${text}}`, count]);
   return samples;
 }
+
+const durationSamples = (arms: readonly ArmStats[]): Samples =>
+  arms.flatMap(({ labels, buckets, sumMs }) =>
+    histogram('perch_router_request_duration_seconds', labels, buckets!, sumMs),
+  );
+
+const firstEventSamples = (arms: readonly ArmStats[]): Samples =>
+  arms.flatMap(({ labels, firstEvents, firstEventSumMs }) =>
+    firstEvents ? histogram('perch_router_first_event_seconds', labels, firstEvents, firstEventSumMs) : [],
+  );
 
 const stageSamples = (arms: readonly ArmStats[]): Samples =>
   arms.flatMap(({ labels, stageMs }) =>
@@ -63,14 +74,11 @@ const retrySamples = (arms: readonly ArmStats[]): Samples =>
     .filter(({ retries }) => retries > 0)
     .map(({ labels, retries }) => [`perch_router_version_retries_total{${labelText(labels)}}`, retries]);
 
-const customSamples = (custom: CustomStats, series: string, value: 'sum' | 'count'): Samples =>
-  [...custom.series.values()].map((one): [string, number] => [
-    `${series}{${labelText({ ...one.arm, name: one.name, kind: one.kind })}}`,
-    one[value],
-  ]);
-
 const trialSamples = (counts: ReadonlyMap<string, number>, series: string): Samples =>
   [...counts].map(([labels, count]) => [`${series}{${labels}}`, count]);
+
+const nodeSamples = ({ nodes }: PipelineStats, series: string, value: (counts: NodeCounts) => number): Samples =>
+  [...nodes.values()].map((one) => [`${series}{${labelText({ pipeline: one.pipeline, node: one.node })}}`, value(one)]);
 
 interface Figure {
   name: string;
@@ -106,6 +114,12 @@ const figures: Figure[] = [
     help: 'From the complete body to the reply.',
     type: 'histogram',
     read: (observed) => durationSamples(armsOf(observed)),
+  },
+  {
+    name: 'perch_router_first_event_seconds',
+    help: 'From the complete body to the first event, of replies that came in events.',
+    type: 'histogram',
+    read: (observed) => firstEventSamples(armsOf(observed)),
   },
   {
     name: 'perch_router_stage_seconds_total',
@@ -191,23 +205,36 @@ const figures: Figure[] = [
     read: ({ shadow }) => shadow.inFlight,
   },
   {
-    name: 'perch_processing_samples_total',
-    help: 'Calls of observe, count and flag by processing modules.',
+    name: 'perch_pipeline_nodes_total',
+    help: 'Nodes of pipelines that ended, by outcome: ok, skipped, fallback or an error code.',
     type: 'counter',
-    read: ({ custom }) => customSamples(custom, 'perch_processing_samples_total', 'count'),
+    read: ({ nodeStats }) =>
+      [...nodeStats.nodes.values()].flatMap(({ pipeline, node, outcomes }) =>
+        [...outcomes].map(([outcome, count]): [string, number] => [
+          `perch_pipeline_nodes_total{${labelText({ pipeline, node, outcome })}}`,
+          count,
+        ]),
+      ),
   },
   {
-    name: 'perch_processing_value_total',
-    help: 'Sum of the values given in those calls.',
+    name: 'perch_pipeline_node_runs_total',
+    help: 'Runs of those nodes: one, or one for each item of a map.',
     type: 'counter',
-    read: ({ custom }) => customSamples(custom, 'perch_processing_value_total', 'sum'),
+    read: ({ nodeStats }) => nodeSamples(nodeStats, 'perch_pipeline_node_runs_total', ({ runs }) => runs),
+  },
+  {
+    name: 'perch_pipeline_node_seconds_total',
+    help: 'Time from the beginning to the end of those nodes.',
+    type: 'counter',
+    read: ({ nodeStats }) => nodeSamples(nodeStats, 'perch_pipeline_node_seconds_total', ({ sumMs }) => sumMs / 1_000),
   },
 ];
 
 /** Everything this process has counted, read at a scrape. */
 export function observeRouter(observed: Observed): MetricFamily[] {
-  return figures.map(({ name, help, type, merge = 'sum', read }) => {
+  const families = figures.map(({ name, help, type, merge = 'sum', read }): MetricFamily => {
     const value = read(observed);
     return { name, help, type, merge, samples: typeof value === 'number' ? [[name, value]] : value };
   });
+  return [...families, ...observeCustom(observed.custom)];
 }

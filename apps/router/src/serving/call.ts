@@ -1,11 +1,12 @@
-import { AppError } from '@perch/contracts';
-import type { CallContext } from '@perch/processing';
+import { AppError, type Tensors } from '@perch/contracts';
+import { type CallContext, isShownHeader, type ServeOptions } from '@perch/processing';
 import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
-import type { HttpExchange } from '../http1/index.ts';
+import type { HttpExchange, HttpReply } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';
 import type { Deployment } from './deployment.ts';
 import type { EvidenceTrial } from './evidence-trial.ts';
 import type { FirstAttempt } from './first-attempt.ts';
+import { asksForEvents, type EventFormat, plainEvents, ReplyEvents } from './reply-events.ts';
 import type { Stage } from './request-stats.ts';
 import { stages } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
@@ -30,6 +31,14 @@ function readPin(fromPath: number | undefined, text: string | undefined): number
 /** Which side of a rollout a request is on. */
 export type Side = 'stable' | 'candidate';
 
+/** What a call's processing may ask for beyond the call itself. */
+export interface CallHost {
+  infer(call: Call, inputs: Tensors): Promise<Tensors>;
+  serve(call: Call, endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown>;
+  log(call: Call, level: LogLevel, message: string, fields?: Record<string, unknown>): void;
+}
+export type LogLevel = Parameters<CallContext['log']>[0];
+
 /** One request on its way: what it asked for, where it is now, and how much time is left. Also its processing's context. */
 export class Call implements CallContext, Chance {
   readonly exchange: HttpExchange;
@@ -52,12 +61,26 @@ export class Call implements CallContext, Chance {
   first: FirstAttempt | undefined;
   /** The deployment it is on; set before its processing is called. */
   arm!: Deployment;
+  startedAt = 0;
   deadlineAt = 0;
   /** Servers and deployments that did not take it in this round. */
   tried: Set<Upstream> | undefined;
   passed: Set<string> | undefined;
   /** It has found no server ready at least once. */
   waited = false;
+  host: CallHost | undefined;
+  /** In place of the client's own body. */
+  given: { body: Buffer; contentType: string } | undefined;
+  /** Names that its module observed, where the endpoint has metrics of its own. */
+  observed: Set<string> | undefined;
+  /** Calls around this one: 0 for a client's own. */
+  depth = 0;
+  /** Its client speaks another protocol's events. */
+  format: EventFormat | undefined;
+  /** Its reply as far as it was sent; once there, no other arm may answer. */
+  events: ReplyEvents | undefined;
+  private asked: boolean | undefined;
+  private own: Record<string, unknown> | undefined;
   private readonly custom: CustomStats;
   private mark: number;
 
@@ -86,6 +109,9 @@ export class Call implements CallContext, Chance {
   get version(): number {
     return this.arm.target.version;
   }
+  get contentType(): string | undefined {
+    return this.given === undefined ? this.exchange.head.headers['content-type'] : this.given.contentType;
+  }
   get signal(): AbortSignal {
     return this.exchange.signal;
   }
@@ -95,20 +121,23 @@ export class Call implements CallContext, Chance {
     return this.first === undefined ? this.arm.replyLines : this.first.linesOf(this.arm);
   }
 
-  /** The body is there: from now on the time runs. */
-  start(now: number): void {
-    this.deadlineAt = now + this.timeoutMs;
+  /** The body is there: from now on the time runs, until `latest` at most. */
+  start(now: number, latest = Number.POSITIVE_INFINITY): void {
+    this.startedAt = now;
+    this.deadlineAt = Math.min(now + this.timeoutMs, latest);
     this.mark = now;
   }
 
   /** Throws `timeout` when none is left. */
-  remainingMs(now: number): number {
+  leftMs(now: number): number {
     const left = this.deadlineAt - now;
     if (left <= 0) throw new AppError('timeout', `${this.endpoint} gave no answer within ${this.timeoutMs} ms`);
     return left;
   }
 
+  /** What its processing gets: the client's body, or what another protocol's request means to a module. */
   body(): Buffer {
+    if (this.given !== undefined) return this.given.body;
     const { body } = this.exchange;
     return body.length === 1 ? body[0]! : Buffer.concat(body);
   }
@@ -134,8 +163,54 @@ export class Call implements CallContext, Chance {
     this.mark = now;
   }
 
-  observe(name: string, value: number): void {
-    this.custom.observe(this.arm.stats, name, value);
+  remainingMs(): number {
+    return Math.max(0, this.deadlineAt - performance.now());
+  }
+  get headers(): Readonly<Record<string, string>> {
+    const shown: Record<string, string> = {};
+    const { headers } = this.exchange.head;
+    for (const name in headers) if (isShownHeader(name)) shown[name] = headers[name]!;
+    return shown;
+  }
+  get state(): Record<string, unknown> {
+    this.own ??= {};
+    return this.own;
+  }
+  log(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
+    this.host?.log(this, level, message, fields);
+  }
+  infer(inputs: Tensors): Promise<Tensors> {
+    return this.host!.infer(this, inputs);
+  }
+  serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown> {
+    return this.host!.serve(this, endpoint, body, options);
+  }
+  get streams(): boolean {
+    this.asked ??= this.format !== undefined || asksForEvents(this);
+    return this.asked;
+  }
+  async stream(event: unknown): Promise<void> {
+    if (this.streams) await this.beginEvents().send(event);
+  }
+  /** Sends the reply: as the last event where it came in events. */
+  respond(reply: HttpReply): void {
+    if (this.format !== undefined) this.beginEvents();
+    if (this.events) this.events.finish(reply.body);
+    else this.exchange.reply(reply);
+  }
+  /** The head of its reply goes out, unless it has. */
+  beginEvents(): ReplyEvents {
+    this.events ??= new ReplyEvents(this, this.format ?? plainEvents);
+    return this.events;
+  }
+
+  observe(name: string, value: number | string): void {
+    const { metrics } = this.route.route;
+    if (metrics !== undefined) {
+      this.observed ??= new Set();
+      this.observed.add(name);
+    }
+    this.custom.observe(this.arm.stats, name, value, metrics?.variables[name]);
   }
   count(name: string, by = 1): void {
     this.custom.count(this.arm.stats, name, by);

@@ -1,4 +1,5 @@
 import type { RouteTarget, RoutingTable, TableServer } from '@perch/contracts';
+import type { LoadedProcessing } from '@perch/processing';
 import { armLines, type Deployment, type Gauge } from './deployment.ts';
 import type { ProcessingStore } from './processing.store.ts';
 import { ArmStats } from './request-stats.ts';
@@ -43,7 +44,7 @@ export class DeploymentStore {
       target,
       processing: loaded,
       upstreams,
-      gauge: this.gaugeOf(target),
+      gauge: this.gaugeOf(target, loaded),
       stats: this.statsOf(endpoint, String(version), arm),
       replyLines: armLines(String(version), arm),
     };
@@ -78,6 +79,13 @@ export class DeploymentStore {
     return counts;
   }
 
+  /** Requests run through it. */
+  inUse(processing: LoadedProcessing): boolean {
+    for (const gauges of this.gauges.values())
+      for (const gauge of gauges) if (gauge.inFlight > 0 && gauge.processing === processing) return true;
+    return false;
+  }
+
   forgetUnused(table: ReadonlyMap<string, Deployment>): void {
     for (const id of this.known.keys()) if (!table.has(id)) this.known.delete(id);
     for (const [id, gauges] of this.gauges) {
@@ -110,9 +118,9 @@ export class DeploymentStore {
     return stats;
   }
 
-  private gaugeOf({ deployment, servers }: RouteTarget): Gauge {
+  private gaugeOf({ deployment, servers }: RouteTarget, processing: LoadedProcessing): Gauge {
     const gauges = this.gauges.get(deployment) ?? [];
-    const gauge = { inFlight: 0, servers };
+    const gauge = { inFlight: 0, servers, processing };
     this.gauges.set(deployment, [...gauges, gauge]);
     return gauge;
   }

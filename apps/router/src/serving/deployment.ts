@@ -8,6 +8,8 @@ export interface Gauge {
   inFlight: number;
   /** Where these requests may be sent. */
   readonly servers: readonly string[];
+  /** What these requests run through; not unloaded before they have ended. */
+  readonly processing?: LoadedProcessing;
 }
 
 /** A target that this process can serve: its processing is loaded, its servers are known. */

@@ -4,6 +4,7 @@ import { assign } from './assign.ts';
 import type { Call } from './call.ts';
 import type { Deployment } from './deployment.ts';
 import type { EvidenceLease } from './evidence-lease.ts';
+import type { ModelTurn } from './model-turn.ts';
 import { judgeFailure, type ServerVerdict } from './retry.decide.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { ServingTable, ServingTables } from './serving-tables.ts';
@@ -19,6 +20,14 @@ const maxWaitingEach = 750;
 const budgetPatienceMs = 31_000;
 const notReady = (endpoint: string) =>
   new AppError('unavailable', `no server of ${endpoint} is ready`, { retryAfterMs: 1_000 });
+
+/** Asked by a module's `ctx.infer`, or over `/v2` where the module takes no tensors of its own. */
+const noModel = (endpoint: string) =>
+  new AppError('invalid', `endpoint ${endpoint} has no model to ask: its processing module does all the work`);
+
+/** Said where tensors are asked for: over `/v2`. */
+const isPipeline = (endpoint: string) =>
+  new AppError('invalid', `${endpoint} is a pipeline: it takes and answers JSON, at /serve/${endpoint} alone`);
 
 const isStopped = (endpoint: string) =>
   new AppError('unavailable', `endpoint ${endpoint} is stopped`, { retryAfterMs: 30_000 });
@@ -64,6 +73,7 @@ export class Dispatch {
   private hasArm(call: Call): boolean {
     const table = this.table();
     call.route = table.endpoints.get(call.endpoint) ?? call.route;
+    if (call.route.route.pipeline !== undefined) throw isPipeline(call.endpoint);
     const target = assign(call, this.lease);
     const arm = target && table.deployments.get(target.deployment);
     if (arm) {
@@ -80,13 +90,14 @@ export class Dispatch {
    * Tries servers of the call's arm. Undefined: none of them is ready and the request did not run anywhere. Throws what
    * the client is to be told.
    */
-  async run<T>(call: Call, attempt: Attempt<T>): Promise<T | undefined> {
+  async run<T>(call: Call | ModelTurn, attempt: Attempt<T>): Promise<T | undefined> {
     const { arm } = call;
+    if (arm.target.modelless) throw noModel(call.endpoint);
     let now = performance.now();
     this.budget.countRequest(now);
     for (;;) {
       if (now >= call.deadlineAt && call.waited) throw notReady(call.endpoint); // it ran nowhere
-      const leftMs = call.remainingMs(now);
+      const leftMs = call.leftMs(now);
       const timeoutMs = Math.ceil(call.first === undefined ? leftMs : call.first.remainingMs(now, leftMs));
       const upstream = pickUpstream(arm.upstreams, call.tried, now, Math.random);
       if (!upstream) return undefined;
@@ -122,6 +133,7 @@ export class Dispatch {
 
   /** After `run` found no server: another arm of the endpoint (unless pinned), else waits for a server of any. */
   async elsewhere(call: Call): Promise<void> {
+    if (call.events !== undefined) throw notReady(call.endpoint); // its client has the beginning of this arm's reply
     call.first?.passedOn(notReady(call.endpoint), performance.now());
     call.passed ??= new Set();
     call.passed.add(call.arm.target.deployment);
@@ -155,7 +167,7 @@ export class Dispatch {
     call.tried = undefined;
   }
 
-  private async failed(call: Call, upstream: Upstream, error: unknown): Promise<void> {
+  private async failed(call: Call | ModelTurn, upstream: Upstream, error: unknown): Promise<void> {
     const { endpoint, shortened } = call;
     const { idempotent } = call.route.route;
     const gone = call.exchange.cancelled;
@@ -174,7 +186,7 @@ export class Dispatch {
    * Resolves when the budget has room: a server that dies may take more requests with it than may be tried again at once.
    * Throws `error` when there is none in time, and at once for a request that was lost before.
    */
-  private async retryTurn(call: Call, error: AppError): Promise<void> {
+  private async retryTurn(call: Call | ModelTurn, error: AppError): Promise<void> {
     const until = call.tried
       ? 0
       : Math.min(call.deadlineAt, call.first?.cutAt ?? call.deadlineAt, performance.now() + budgetPatienceMs);

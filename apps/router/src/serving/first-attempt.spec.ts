@@ -52,6 +52,19 @@ describe('the outcome of a first attempt', () => {
     expect(told).toEqual([{ outcome: 'failed', durationMs: 10 }]);
   });
 
+  it('goes by the time to the first event of a stream, which nobody replaces and nothing cuts', () => {
+    const first = attempt('candidate');
+    first.cut();
+    first.begun(1_090);
+    expect([first.replaceable, first.remainingMs(1_150, 50)]).toEqual([false, 50]);
+    first.answered(1_190);
+    expect(told).toEqual([{ outcome: 'answered', durationMs: 90 }]);
+    const late = attempt('stable');
+    late.begun(1_110);
+    late.answered(1_120);
+    expect(told).toEqual([{ outcome: 'failed', durationMs: 110 }]);
+  });
+
   it('holds what was found in the reply, and each flag of the policy once', () => {
     const first = attempt('stable');
     first.judged(false);

@@ -16,7 +16,7 @@ export class FirstAttempt {
   readonly judgesContract: boolean;
   readonly isCandidate: boolean;
   /** Stable may answer for the candidate. */
-  readonly replaceable: boolean;
+  replaceable: boolean;
   /** When an attempt of the candidate ends, by `performance.now()`; infinity where nothing would follow it. */
   cutAt = Number.POSITIVE_INFINITY;
   /** A copy of this request goes to the candidate behind the reply: its body must stay as it is. */
@@ -31,6 +31,7 @@ export class FirstAttempt {
   private readonly trial: EvidenceTrial;
   private readonly judgesLate: boolean;
   private readonly halfMs: number;
+  private begunAt: number | undefined;
   private broken: boolean | undefined;
   private flags: Set<string> | undefined;
 
@@ -83,6 +84,13 @@ export class FirstAttempt {
     return left;
   }
 
+  /** Its reply is on its way, event by event: nobody can replace it, and its time is the time to this first one. */
+  begun(now: number): void {
+    this.replaceable = false;
+    this.cutAt = Number.POSITIVE_INFINITY;
+    this.begunAt = now;
+  }
+
   /** A flag counts once a request, and only while its first attempt runs. */
   flag(name: string): void {
     if (this.outcome || !this.rollout.spec.metrics.includes(name)) return;
@@ -98,7 +106,8 @@ export class FirstAttempt {
   /** True: it was this attempt that answered. */
   answered(now: number): boolean {
     const isFirst = !this.outcome;
-    this.end(this.isLate(now - this.trial.startedAt) ? 'failed' : 'answered', now);
+    const at = this.begunAt ?? now;
+    this.end(this.isLate(at - this.trial.startedAt) ? 'failed' : 'answered', at);
     return isFirst;
   }
 

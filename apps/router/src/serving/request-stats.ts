@@ -7,6 +7,12 @@ export type Stage = (typeof stages)[number];
 
 const bucketsMs = durationBuckets.map((seconds) => seconds * 1_000);
 
+function bucketOf(durationMs: number): number {
+  let bucket = 0;
+  while (bucket < bucketsMs.length && durationMs > bucketsMs[bucket]!) bucket += 1;
+  return bucket;
+}
+
 /** Place of a latency among `latencyBoundsMs`, by its whole milliseconds: all bounds up to a second are whole ones. */
 const tabledMs = 1_000;
 const places = Uint8Array.from({ length: tabledMs + 1 }, (_, ms) => latencyBoundsMs.findIndex((bound) => ms <= bound));
@@ -31,6 +37,9 @@ export class ArmStats {
   buckets: Float64Array | undefined;
   latency: Float64Array | undefined;
   readonly stageMs = [0, 0, 0];
+  /** Of replies that came event by event: time to the first one. */
+  firstEvents: Float64Array | undefined;
+  firstEventSumMs = 0;
   sumMs = 0;
   ok = 0;
   requests = 0;
@@ -47,13 +56,17 @@ export class ArmStats {
     this.requests += 1;
     if (outcome === 'ok') this.ok += 1;
     else this.countFailure(outcome);
-    let bucket = 0;
-    while (bucket < bucketsMs.length && durationMs > bucketsMs[bucket]!) bucket += 1;
     this.buckets ??= new Float64Array(bucketsMs.length + 1);
-    this.buckets[bucket]! += 1;
+    this.buckets[bucketOf(durationMs)]! += 1;
     this.latency ??= new Float64Array(latencyBoundsMs.length + 1);
     this.latency[latencyPlace(durationMs)]! += 1;
     this.sumMs += durationMs;
+  }
+
+  countFirstEvent(durationMs: number): void {
+    this.firstEvents ??= new Float64Array(bucketsMs.length + 1);
+    this.firstEvents[bucketOf(durationMs)]! += 1;
+    this.firstEventSumMs += durationMs;
   }
 
   private countFailure(outcome: string): void {

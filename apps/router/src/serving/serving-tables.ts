@@ -1,10 +1,12 @@
-import { type RouteTarget, type RoutingTable, shownMessage } from '@perch/contracts';
+import type { RouteTarget, RoutingTable } from '@perch/contracts';
 import type { Logger } from '@perch/platform';
 import { type CompiledRoute, type CompiledTable, compileRoute, indexKeys } from '@perch/routing';
 import type { EffectiveTable } from '../table/effective-table.decide.ts';
 import { Slice } from '../table/slice.ts';
 import { DeploymentStore } from './deployment.store.ts';
 import type { Deployment } from './deployment.ts';
+import { moduleTargets } from './pipeline.store.ts';
+import { Preparation } from './preparation.ts';
 import type { ProcessingStore } from './processing.store.ts';
 
 /** What requests read: one reference, swapped whole. */
@@ -19,6 +21,7 @@ export interface WorkerState {
   inFlight: Record<string, number>;
   unlisted?: Record<string, number>;
   problems: Record<string, string>;
+  loading?: Record<string, string>;
   held: boolean;
 }
 
@@ -40,11 +43,15 @@ export class ServingTables {
   private held = false;
   private keep: ReadonlySet<string> = new Set();
   private problems: Record<string, string> = {};
+  private loading: Record<string, string> = {};
   private last: Promise<void> = Promise.resolve();
+  private newest: EffectiveTable | undefined;
+  private readonly preparation: Preparation;
   private readonly listeners: (() => void)[] = [];
 
   constructor(processing: ProcessingStore, deployments: DeploymentStore, logger: Logger) {
     this.processing = processing;
+    this.preparation = new Preparation(processing, logger);
     this.deployments = deployments;
     this.logger = logger;
   }
@@ -55,6 +62,7 @@ export class ServingTables {
 
   /** Resolves when the table is served. Tables are taken one after the other, in the order of the calls. */
   apply(effective: EffectiveTable): Promise<void> {
+    this.newest = effective;
     this.last = this.last
       .then(() => this.swap(effective))
       .catch((error) => {
@@ -71,14 +79,18 @@ export class ServingTables {
       inFlight: this.deployments.inFlightBeside(table?.deployments, this.keep),
       unlisted: this.deployments.unlisted(table?.deployments),
       problems: this.problems,
+      loading: this.loading,
       held: this.held,
     };
   }
 
-  private async swap({ table, held, heldDeployments }: EffectiveTable): Promise<void> {
+  private async swap(effective: EffectiveTable): Promise<void> {
+    const { table, held, heldDeployments } = effective;
     const startedAt = performance.now();
     const slice = new Slice();
-    const problems = await this.prepare(table, slice);
+    const { problems, loading, late } = await this.preparation.run(table, slice, !this.current);
+    // the same again, with what was not ready
+    void late?.then(() => (this.newest === effective ? this.apply(effective) : undefined));
     const endpoints = new Map<string, CompiledRoute>();
     const deployments = new Map<string, Deployment>();
     const keep = new Set(heldDeployments);
@@ -97,28 +109,21 @@ export class ServingTables {
     this.held = held;
     this.keep = keep;
     this.problems = problems;
+    this.loading = loading;
     for (const listener of this.listeners) listener();
     this.logger.debug('table swapped', { lineage, revision, tookMs: Math.round(performance.now() - startedAt) });
     this.deployments.forgetUnused(deployments);
-    await this.processing.keepOnly([...deployments.values()].map((one) => one.target));
+    this.processing.keepOnly(this.wanted(table, deployments));
   }
 
-  /** Loads processing for every new target; the reason for each that cannot be served. */
-  private async prepare(table: RoutingTable, slice: Slice): Promise<Record<string, string>> {
-    const problems: Record<string, string> = {};
+  /** What is served, and what the table asks for and is still being loaded, or has failed and waits for its next try. */
+  private *wanted(table: RoutingTable, deployments: ReadonlyMap<string, Deployment>): Generator<RouteTarget> {
+    for (const { target } of deployments.values()) yield target;
     for (const name in table.endpoints) {
-      for (const target of table.endpoints[name]!.targets) {
-        if (this.processing.find(target)) continue;
-        try {
-          await this.processing.prepare(target);
-        } catch (error) {
-          problems[target.deployment] = shownMessage(error);
-          this.logger.warn('processing not loaded', { endpoint: name, deployment: target.deployment, error });
-        }
-      }
-      if (slice.isOver()) await slice.next();
+      const route = table.endpoints[name]!;
+      for (const target of route.pipeline ? moduleTargets(name, route).values() : route.targets)
+        if (!deployments.has(target.deployment)) yield target;
     }
-    return problems;
   }
 
   private compile(
@@ -128,6 +133,7 @@ export class ServingTables {
     keep: Set<string>,
   ): CompiledRoute {
     const route = table.endpoints[name]!;
+    if (route.pipeline) return this.compilePipeline(name, table, deployments);
     const isUsable = (target: RouteTarget) => this.processing.find(target) !== undefined;
     const before = this.current?.endpoints.get(name);
     const unchanged = before?.route === route && before.targets.length === route.targets.length;
@@ -144,6 +150,19 @@ export class ServingTables {
     }
     for (const target of compiled.targets)
       if ((target.endpoint ?? name) === name) this.ensure(name, target, table, deployments, armOf(compiled, target));
+    return compiled;
+  }
+
+  /** One with a module that this process cannot run stays as it was before. */
+  private compilePipeline(name: string, table: RoutingTable, deployments: Map<string, Deployment>): CompiledRoute {
+    const route = table.endpoints[name]!;
+    const before = this.current?.endpoints.get(name);
+    const usable = (of: CompiledRoute['route']) =>
+      [...moduleTargets(name, of).values()].every((target) => this.processing.find(target) !== undefined);
+    const keeps = before?.route === route || (before?.route.pipeline && !usable(route) && usable(before.route));
+    const compiled = before && keeps ? before : compileRoute(name, route);
+    for (const [node, target] of moduleTargets(name, compiled.route))
+      this.ensure(name, target, table, deployments, node);
     return compiled;
   }
 

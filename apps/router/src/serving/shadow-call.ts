@@ -1,7 +1,7 @@
-import type { RouteRollout } from '@perch/contracts';
-import type { CallContext } from '@perch/processing';
+import type { RouteRollout, Tensors } from '@perch/contracts';
+import type { CallContext, ServeOptions } from '@perch/processing';
 import type { RequestHead } from '../http1/index.ts';
-import type { Call } from './call.ts';
+import type { Call, CallHost } from './call.ts';
 import type { Deployment } from './deployment.ts';
 
 /** A copy of a live request on its way to the candidate; nobody waits for it. Also its processing's context. */
@@ -14,10 +14,19 @@ export class ShadowCall implements CallContext {
   readonly pieces: Buffer[];
   /** Flags that count in the rollout. */
   readonly flags = new Set<string>();
+  readonly state: Record<string, unknown> = {};
+  /** Asks the candidate's model; set by the path that runs the copy. */
+  model!: (inputs: Tensors) => Promise<Tensors>;
+  private readonly live: Call;
+  private readonly host: CallHost | undefined;
+  private readonly deadlineAt: number;
   private readonly metrics: readonly string[];
   private limit: AbortSignal | undefined;
 
   constructor(live: Call, arm: Deployment, rollout: RouteRollout) {
+    this.live = live;
+    this.host = live.host;
+    this.deadlineAt = performance.now() + live.timeoutMs;
     this.requestId = live.requestId;
     this.endpoint = live.endpoint;
     this.timeoutMs = live.timeoutMs;
@@ -42,6 +51,22 @@ export class ShadowCall implements CallContext {
   flag(name: string): void {
     if (this.metrics.includes(name)) this.flags.add(name);
   }
+  remainingMs(): number {
+    return Math.max(0, this.deadlineAt - performance.now());
+  }
+  get headers(): Readonly<Record<string, string>> {
+    return this.live.headers;
+  }
+  /** A copy is judged by what its module answers, without what the module may write or ask elsewhere. */
+  log(): void {}
+  infer(inputs: Tensors): Promise<Tensors> {
+    return this.model(inputs);
+  }
+  serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown> {
+    return this.host!.serve(this.live, endpoint, body, options);
+  }
+  readonly streams = false;
+  async stream(): Promise<void> {}
   /** Metrics of a module tell of live requests alone. */
   observe(): void {}
   count(): void {}

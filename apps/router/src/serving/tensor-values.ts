@@ -1,4 +1,5 @@
-import { type DataType, elementBytes, fromHalfBits } from '@perch/contracts';
+import { type DataType, elementBytes } from '@perch/contracts';
+import { fromBrainHalves, fromHalves } from '@perch/processing';
 
 /** Numbers of a tensor by index; 64-bit whole numbers are rounded to doubles. */
 export type Values = ArrayLike<number>;
@@ -59,22 +60,6 @@ export function hasBrokenNumber(datatype: string, bytes: Uint8Array): boolean {
   return false;
 }
 
-let halves: Float32Array | undefined;
-function fromHalves(bits: ArrayLike<number>): Float32Array {
-  halves ??= Float32Array.from({ length: 65_536 }, (_, pattern) => fromHalfBits('FP16', pattern));
-  const table = halves;
-  const values = new Float32Array(bits.length);
-  for (let i = 0; i < bits.length; i += 1) values[i] = table[bits[i]!]!;
-  return values;
-}
-
-/** A BF16 is the upper half of an FP32. */
-function fromBrainHalves(bits: ArrayLike<number>): Float32Array {
-  const words = new Uint32Array(bits.length);
-  for (let i = 0; i < bits.length; i += 1) words[i] = bits[i]! << 16;
-  return new Float32Array(words.buffer);
-}
-
 /** The numbers of a tensor in its binary form; undefined for text. */
 export function valuesOf(datatype: string, bytes: Uint8Array): Values | undefined {
   if (datatype === 'INT64' || datatype === 'UINT64') {
@@ -83,7 +68,7 @@ export function valuesOf(datatype: string, bytes: Uint8Array): Values | undefine
     return Float64Array.from(new type(buffer as ArrayBuffer, byteOffset, Math.floor(bytes.length / 8)), Number);
   }
   const view = viewOf(datatype, bytes);
-  if (view && datatype === 'FP16') return fromHalves(view);
-  if (view && datatype === 'BF16') return fromBrainHalves(view);
+  if (view && datatype === 'FP16') return fromHalves(view as Uint16Array);
+  if (view && datatype === 'BF16') return fromBrainHalves(view as Uint16Array);
   return view;
 }

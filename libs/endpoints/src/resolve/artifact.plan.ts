@@ -56,6 +56,10 @@ function isPythonModel(files: readonly ManifestFile[]): boolean {
   return code !== undefined && !files.some(({ path }) => usual.has(path.slice(folderOf(code.path).length)));
 }
 
+/** Whether the files tell a platform at all. */
+export const guessesPlatform = (files: readonly ManifestFile[]): boolean =>
+  guesses.some(([pattern]) => files.some(({ path }) => pattern.test(path)));
+
 export function guessPlatform(files: readonly ManifestFile[]): string {
   if (isPythonModel(files)) return 'python';
   for (const [pattern, platform] of guesses) if (files.some(({ path }) => pattern.test(path))) return platform;

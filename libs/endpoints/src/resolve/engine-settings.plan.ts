@@ -21,6 +21,7 @@ const unbatched = (engine: EngineSpec) =>
 
 /** Settings that exclude one another, whatever the version holds: what the model server would refuse, said at once. */
 const rules: readonly Rule[] = [
+  ['engine.platform', (e) => e.platform === 'custom' && Object.keys(e).length > 1, 'custom has no model (a processing module does all the work), so other engine settings have no meaning'],
   ['engine.formatPriority', (e) => e.platform !== undefined && e.formatPriority !== undefined, 'give either platform or formatPriority'],
   ['engine.formatPriority', (e) => new Set(e.formatPriority).size !== (e.formatPriority?.length ?? 0), 'names a format twice'],
   ['engine.formatPriority', (e) => e.formatPriority?.includes('ensemble') ?? false, 'an ensemble is no format of a model'],

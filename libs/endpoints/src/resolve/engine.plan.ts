@@ -1,4 +1,5 @@
 import {
+  type BoundProcessing,
   digestOf,
   type EndpointSpec,
   type EngineSpec,
@@ -19,13 +20,14 @@ import { type DeclaredGraph, graphFaults } from './graph.plan.ts';
 import { processingFiles } from './layout.plan.ts';
 import { GraphFault, LayoutFault } from './layout-fault.ts';
 import { withEnvironment } from './named-file.plan.ts';
+import { boundBuiltin, processingIdentity, processingOf, processingSource } from './processing.plan.ts';
 import type { ConfigSight } from './version.source.ts';
 
 /** What a deployment keeps of its version and spec; see `resolveDeployment`. */
 export interface DeploymentBody {
-  /** In the order of preference: each server gets the first one that it can run. At least one. */
+  /** In the order of preference: each server gets the first one that it can run. None: there is no model, see `isModelless`. */
   variants: ModelVariant[];
-  processing: { builtin: string; options: Record<string, unknown> };
+  processing: BoundProcessing;
   processingFiles: ManifestFile[];
 }
 
@@ -171,39 +173,37 @@ function requirementsOf(
   };
 }
 
-const processingOf = (processing: ProcessingSpec) => ({
-  builtin: processing.builtin ?? 'passthrough',
-  options: processing.options ?? {},
-});
-
 /** All that one version needs to be served by one endpoint. Throws `LayoutFault` with the reason for people. */
 export function resolveDeployment(
   spec: EndpointSpec,
   version: ResolvableVersion,
   texts: ConfigLayers = noTexts,
+  processing: BoundProcessing = boundBuiltin(spec.processing),
 ): Resolved {
   const { name } = spec.model;
   const variants = resolveVariants({ ...version, name }, spec.engine, version, texts);
-  const processing = processingOf(spec.processing);
   const [identity, ...others] = variants.map(({ model }) => model.digest);
   const { memoryBytes, tensorrt } = spec.engine;
   const rest = { ...given({ memoryBytes, tensorrt }), ...(others.length > 0 ? { others } : {}) };
   return {
-    digest: digestOf({ identity, processing, ...rest }),
+    digest: digestOf({ identity, processing: processingIdentity(processing), ...rest }),
     tritonModel: variants[0]!.tritonModel,
     body: { variants, processing, processingFiles: processingFiles(version.files) },
   };
 }
 
 /** Cheap stand-in for a deployment's digest: equal when nothing that a deployment is made from has changed. */
-export const sourceDigest = (spec: EndpointSpec, version: Omit<ResolvableVersion, 'files'>): string =>
+export const sourceDigest = (
+  spec: EndpointSpec,
+  version: Omit<ResolvableVersion, 'files'> & { processing?: ProcessingSpec | undefined },
+): string =>
   digestOf({
     model: [spec.model.project, spec.model.name, version.number],
     manifest: version.manifestDigest,
     signature: version.signature,
     ...given({ facts: version.facts ?? undefined, ...originOf(version.metadata ?? {}) }),
     engine: spec.engine,
-    processing: processingOf(spec.processing),
+    processing: processingSource(processingOf(spec, version)),
   });
 
 /** The metadata that says where a TensorRT plan runs. */

@@ -140,8 +140,11 @@ const processingEnding = /\.(json|jsonl|txt|vocab|merges|labels|csv|tsv|ya?ml|mo
 const processingMaxBytes = 64 * 1024 * 1024;
 
 /** Files that pre- and postprocessing may open: small ones that are no weights (tokenizer.json, vocab.txt, labels). */
-export const processingFiles = (files: readonly ManifestFile[]): ManifestFile[] =>
+export const processingFiles = (
+  files: readonly ManifestFile[],
+  fits: (path: string) => boolean = (path) => processingEnding.test(path),
+): ManifestFile[] =>
   files
-    .filter(({ path, size }) => processingEnding.test(path) && size <= processingMaxBytes && !isGoldenPath(path))
+    .filter(({ path, size }) => fits(path) && size <= processingMaxBytes && !isGoldenPath(path))
     .map(({ path, sha256, size }) => ({ path, sha256, size }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));

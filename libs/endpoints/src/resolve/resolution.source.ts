@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
   AppError,
+  type BoundProcessing,
   digestOf,
   type EndpointSpec,
   type EngineSpec,
@@ -16,7 +17,10 @@ import { type ConfigLayer, configLayers, hasSettings } from './config-layers.pla
 import { type HeldFiles, type Resolved, resolveDeployment } from './engine.plan.ts';
 import { type Part, partsOf, planEnsemble, versionFoldersOf } from './ensemble.plan.ts';
 import { isTritonFolder, LayoutFault, ownConfigFile, processingFiles } from './layout.plan.ts';
+import { resolveModelless, wantsNoModel } from './modelless.plan.ts';
 import { besideSteps, withNeeds } from './needs.plan.ts';
+import { boundBuiltin, processingIdentity, processingOf } from './processing.plan.ts';
+import { ProcessingSource } from './processing.source.ts';
 import { besideOf, circleFault, pickUsed, requireUses, type Used } from './uses.plan.ts';
 import {
   CONFIG_TEXTS,
@@ -25,6 +29,9 @@ import {
   VERSIONS,
   type VersionSource,
 } from './version.source.ts';
+
+/** Id of what stands for a version where there is no model. */
+export const noFilesId = '';
 
 export interface Resolution extends Resolved {
   /** By Triton model name, for the served model and all that it needs. */
@@ -36,6 +43,7 @@ type ResolvedUse = Used & { variant: ModelVariant };
 interface Whole {
   spec: EndpointSpec;
   version: ServableVersion;
+  processing: BoundProcessing;
   files: readonly ManifestFile[];
   uses: readonly ResolvedUse[];
   origins: Map<string, Origin>;
@@ -54,6 +62,7 @@ export class ResolutionSource {
   constructor(
     @Inject(VERSIONS) private readonly versions: VersionSource,
     @Inject(CONFIG_TEXTS) private readonly configs: ConfigTexts,
+    private readonly processing: ProcessingSource,
   ) {}
 
   /** What the version uses, looked up now, without reading files. What cannot be had carries its fault. */
@@ -74,27 +83,27 @@ export class ResolutionSource {
   async resolve(spec: EndpointSpec, version: ServableVersion, used: readonly Used[]): Promise<Resolution> {
     requireUses(used);
     const origins = new Map<string, Origin>();
-    return { ...(await this.resolveWhole(spec, version, used, origins)), origins };
+    const processing = await this.processing.bind(processingOf(spec, version));
+    return { ...(await this.resolveWhole({ spec, version, processing, origins }, used)), origins };
   }
 
   private async resolveWhole(
-    spec: EndpointSpec,
-    version: ServableVersion,
+    { spec, version, processing, origins }: Omit<Whole, 'files' | 'uses'>,
     used: readonly Used[],
-    origins: Map<string, Origin>,
   ): Promise<Resolved> {
-    const files = await this.versions.filesOf(version.id);
+    const files = version.id === noFilesId ? [] : await this.versions.filesOf(version.id);
+    if (wantsNoModel(spec.engine, files, processing))
+      return resolveModelless(spec, { ...version, files: [...files] }, processing);
     const uses: ResolvedUse[] = [];
     for (const one of used) {
+      const inner = usedSpec(one.use.model, one.version!.number);
       const { body } = await this.resolveWhole(
-        usedSpec(one.use.model, one.version!.number),
-        one.version!,
+        { spec: inner, version: one.version!, processing: boundBuiltin(), origins },
         one.uses,
-        origins,
       );
       uses.push({ ...one, variant: body.variants[0]! });
     }
-    const whole: Whole = { spec, version, files, uses, origins };
+    const whole: Whole = { spec, version, processing, files, uses, origins };
     const parts = partsOf(files);
     if (parts) return this.resolveParts(whole, parts);
     const config = ownConfigFile(files);
@@ -104,11 +113,11 @@ export class ResolutionSource {
     return this.resolvePlain(whole, own);
   }
 
-  private resolvePlain({ spec, version, files, uses, origins }: Whole, own: ConfigLayer | null): Resolved {
+  private resolvePlain({ spec, version, processing, files, uses, origins }: Whole, own: ConfigLayer | null): Resolved {
     if (spec.engine.folder !== undefined)
       throw new LayoutFault(`engine.folder ${spec.engine.folder}: the version holds one model, not several folders`);
     const layers = configLayers(spec, this.userConfig(spec.engine), own);
-    const resolved = resolveDeployment(spec, { ...version, files }, layers);
+    const resolved = resolveDeployment(spec, { ...version, files }, layers, processing);
     const of = { name: spec.model.name, number: version.number };
     const variants = resolved.body.variants.map((variant) => withNeeds(variant, of, besideOf(uses)));
     const [number = 1] = versionFoldersOf(files);
@@ -153,7 +162,7 @@ export class ResolutionSource {
   }
 
   private resolvePart(
-    { spec, version, origins }: Whole,
+    { spec, version, processing, origins }: Whole,
     part: Part,
     own: ConfigLayer | null,
     around: Around,
@@ -175,6 +184,7 @@ export class ResolutionSource {
       { ...version, ...heldByPart(version, part), manifestDigest: manifestDigest(part.files) },
       // The user's text wins over settings; so does one that names the steps as servers know them.
       configLayers({ model, engine }, wins ? text : null, wins ? null : text),
+      processing,
     );
     const variants = resolved.body.variants.map((variant) => {
       const calls = isMain || variant.model.engine.backend === 'python' ? called : [];
@@ -251,7 +261,10 @@ function withVariants(resolved: Resolved, variants: ModelVariant[]): Resolved {
   if (variants.every((variant, at) => variant === resolved.body.variants[at])) return resolved;
   const { processing } = resolved.body;
   return {
-    digest: digestOf({ identities: variants.map(({ model }) => model.digest), processing }),
+    digest: digestOf({
+      identities: variants.map(({ model }) => model.digest),
+      processing: processingIdentity(processing),
+    }),
     tritonModel: variants[0]!.tritonModel,
     body: { ...resolved.body, variants },
   };

@@ -1,4 +1,12 @@
-import type { FileFacts, Framework, ManifestFile, ResolvedEngine, Signature, VersionUses } from '@perch/contracts';
+import type {
+  FileFacts,
+  Framework,
+  ManifestFile,
+  ProcessingSpec,
+  ResolvedEngine,
+  Signature,
+  VersionUses,
+} from '@perch/contracts';
 import type { Tx } from '@perch/platform/database';
 import type { VersionFacts } from './version.plan.ts';
 
@@ -11,6 +19,8 @@ export interface ServableVersion extends VersionFacts {
   facts?: FileFacts;
   metadata?: Record<string, string>;
   uses?: VersionUses | undefined;
+  /** Of endpoints that do not say their own. */
+  processing?: ProcessingSpec | undefined;
 }
 
 /** Where versions come from: the registry. */

@@ -1,14 +1,23 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { digestOf, type EndpointSpec, type ResolvedEngine, tritonModelName } from '@perch/contracts';
+import {
+  digestOf,
+  type EndpointSpec,
+  manifestDigest,
+  type ResolvedEngine,
+  splitModule,
+  tritonModelName,
+} from '@perch/contracts';
 import { ExternalStore, type Holding } from '@perch/fleet';
 import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from '../deployment.store.ts';
 import type { Refusal, WantedVersion } from '../endpoint.plan.ts';
-import { heldDeployment, selectHeld, splitSource } from '../external-endpoint.plan.ts';
+import { heldDeployment, heldSourceDigest, selectHeld, splitSource } from '../external-endpoint.plan.ts';
 import type { Refused } from '../traffic/quarantine.store.ts';
 import { sourceDigest } from './engine.plan.ts';
 import { GraphFault, LayoutFault } from './layout-fault.ts';
-import { ResolutionSource } from './resolution.source.ts';
+import { processingOf } from './processing.plan.ts';
+import { ProcessingSource } from './processing.source.ts';
+import { noFilesId, ResolutionSource } from './resolution.source.ts';
 import { type Used, usesDigest } from './uses.plan.ts';
 import { defaultMaxVersions, isComplete, selectVersions, type VersionFacts } from './version.plan.ts';
 import { type ServableVersion, VERSIONS, type VersionSource } from './version.source.ts';
@@ -42,6 +51,7 @@ export class WantedObserve {
     private readonly resolution: ResolutionSource,
     private readonly transactions: Transactions,
     private readonly external: ExternalStore,
+    private readonly processing: ProcessingSource,
   ) {}
 
   /** `refused`: what rollouts of this endpoint refused; the rule goes on with the next version that is none of it. */
@@ -52,9 +62,11 @@ export class WantedObserve {
   ): Promise<WantedSight> {
     if (spec.model.source) {
       const numbers = await this.heldNumbers(spec, spec.model.source, known);
-      const wanted = numbers.map((number) => heldDeployment(spec, number));
+      const wanted: WantedVersion[] = [];
+      for (const number of numbers) wanted.push(await this.resolveHeld(spec, number, known));
       return { ...nothingWanted, modelExists: numbers.length > 0, wanted };
     }
+    if (spec.model.none) return this.observeModule(spec, known, refused);
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const byNumber = new Map(versions.map((version) => [version.number, version]));
     const { maxVersions = defaultMaxVersions } = spec.model;
@@ -77,7 +89,13 @@ export class WantedObserve {
     known: readonly DeploymentRow[],
   ): Promise<WantedVersion | undefined> {
     if (spec.model.source !== undefined)
-      return (await this.versionsFor(spec)).some((one) => one.number === number) ? heldDeployment(spec, number) : undefined; // biome-ignore format: one row reads better
+      return (await this.versionsFor(spec)).some((one) => one.number === number)
+        ? this.resolveHeld(spec, number, known)
+        : undefined;
+    if (spec.model.none)
+      return number === moduleNumber(spec)
+        ? this.resolveSource(spec, moduleVersion(spec), [], known, sourceDigest(spec, moduleVersion(spec)))
+        : undefined;
     const versions = await this.versions.versionsOf(spec.model.project, spec.model.name);
     const version = versions.find((one) => one.number === number && isComplete(one));
     return version && ((await this.resolve(spec, version, known, [])) as WantedVersion);
@@ -87,6 +105,7 @@ export class WantedObserve {
   async wantedNumbers(spec: EndpointSpec): Promise<number[]> {
     if (spec.stopped) return [];
     if (spec.model.source) return this.heldNumbers(spec, spec.model.source, []);
+    if (spec.model.none) return [moduleNumber(spec)];
     return selectVersions(spec.model, await this.versions.versionsOf(spec.model.project, spec.model.name));
   }
 
@@ -97,7 +116,8 @@ export class WantedObserve {
   }
 
   /** All versions there are for an endpoint to take, in whatever state; of an external Triton those that it has. */
-  async versionsFor({ model }: EndpointSpec): Promise<VersionFacts[]> {
+  async versionsFor({ model, processing }: EndpointSpec): Promise<VersionFacts[]> {
+    if (model.none) return [moduleVersion({ model, processing })];
     if (model.source === undefined) return this.versions.versionsOf(model.project, model.name);
     const holdings = await this.holdings(this.transactions.manager, model.source);
     const numbers = new Set(holdings.map(({ version }) => Number(version)).filter(Number.isSafeInteger));
@@ -111,7 +131,7 @@ export class WantedObserve {
 
   /** How the newest wanted version would run, or its graph's word against the spec; undefined: nothing can be known now. */
   async preview(spec: EndpointSpec): Promise<WantedPreview | undefined> {
-    if (spec.model.source !== undefined || spec.stopped) return undefined;
+    if (spec.model.source !== undefined || spec.model.none || spec.stopped) return undefined;
     const { project, name } = spec.model;
     const versions = await this.versions.versionsOf(project, name);
     const [newest] = selectVersions(spec.model, versions);
@@ -124,6 +144,36 @@ export class WantedObserve {
     } catch (error) {
       // Whatever else is in the way may go by itself, and is shown as the deployment's reason until then.
       return error instanceof GraphFault ? { version: version.number, engines: [], fault: error.message } : undefined;
+    }
+  }
+
+  /** Of an endpoint without a model: the one version that its module's number is. */
+  private async observeModule(
+    spec: EndpointSpec,
+    known: readonly DeploymentRow[],
+    refused: readonly Refused[],
+  ): Promise<WantedSight> {
+    const version = moduleVersion(spec);
+    const found = await this.resolve(spec, version, known, refused);
+    const complete = new Set([version.number, ...known.map((row) => row.version)]);
+    return 'sourceDigest' in found
+      ? { ...nothingWanted, modelExists: true, wanted: [found], complete }
+      : { ...nothingWanted, modelExists: true, refusals: [found], complete };
+  }
+
+  /** What an external Triton holds has no files; only its processing may have to be found. */
+  private async resolveHeld(
+    spec: EndpointSpec,
+    version: number,
+    known: readonly DeploymentRow[],
+  ): Promise<WantedVersion> {
+    const source = heldSourceDigest(spec, version);
+    const same = known.find((row) => row.source_digest === source);
+    if (same) return asWanted(same);
+    try {
+      return heldDeployment(spec, version, await this.processing.bind(processingOf(spec, {})));
+    } catch (error) {
+      return faulty(error, { source, version, name: spec.model.name });
     }
   }
 
@@ -153,23 +203,44 @@ export class WantedObserve {
   ): Promise<WantedVersion> {
     const { number } = version;
     const same = known.find((row) => row.source_digest === source);
-    if (same)
-      return {
-        version: number,
-        digest: same.digest,
-        sourceDigest: source,
-        tritonModel: same.triton_model,
-        body: same.body,
-        fault: same.body ? null : same.reason,
-      };
+    if (same) return asWanted(same);
     try {
       const { origins: _origins, ...resolved } = await this.resolution.resolve(spec, version, used);
       return { version: number, sourceDigest: source, fault: null, ...resolved };
     } catch (error) {
-      if (!(error instanceof LayoutFault)) throw error;
-      const digest = digestOf({ source, fault: error.message });
-      const tritonModel = tritonModelName(spec.model.name, number, digest);
-      return { version: number, digest, sourceDigest: source, tritonModel, body: null, fault: error.message };
+      return faulty(error, { source, version: number, name: spec.model.name });
     }
   }
+}
+
+const moduleNumber = ({ processing }: Pick<EndpointSpec, 'processing'>): number =>
+  splitModule(processing!.module!).number ?? 0;
+
+/** Stands for the version of an endpoint that has no model: it holds no files. */
+const moduleVersion = (spec: Pick<EndpointSpec, 'model' | 'processing'>): ServableVersion => ({
+  id: noFilesId,
+  number: moduleNumber(spec),
+  state: 'published',
+  tags: [],
+  manifestDigest: manifestDigest([]),
+  framework: null,
+  signature: null,
+});
+
+const asWanted = (row: DeploymentRow): WantedVersion => ({
+  version: row.version,
+  digest: row.digest,
+  sourceDigest: row.source_digest,
+  tritonModel: row.triton_model,
+  body: row.body,
+  fault: row.body ? null : row.reason,
+});
+
+/** A deployment that fails with the reason; other errors are thrown again. */
+function faulty(error: unknown, of: { source: string; version: number; name: string }): WantedVersion {
+  if (!(error instanceof LayoutFault)) throw error;
+  const { source, version, name } = of;
+  const digest = digestOf({ source, fault: error.message });
+  const tritonModel = tritonModelName(name, version, digest);
+  return { version, digest, sourceDigest: source, tritonModel, body: null, fault: error.message };
 }

@@ -99,6 +99,27 @@ describe('how traffic is shared', () => {
     expect(route.targets.map(({ version }) => version)).toEqual([2, 1]);
   });
 
+  it('… also where another one serves the same version, beside it and without a share', () => {
+    const bad = ready(2, { id: 'bad', unusable: true });
+    const old = ready(2, { id: 'old', wanted: false });
+    const route = buildRoute(spec({ mode: 'weighted', weights: { '1': 1, '2': 3 } }), [bad, old, ready(1)]);
+    expect(route.targets.map(({ deployment }) => deployment)).toEqual(['old', 'd1', 'bad']);
+    expect(route.arms).toEqual([
+      { deployment: 'old', share: 0.75 },
+      { deployment: 'd1', share: 0.25 },
+    ]);
+    expect(routeFault(route, new Set(['s1']))).toBeUndefined();
+  });
+
+  it('what has no model is routed to no server', () => {
+    const none = ready(1, { body: { ...body(), variants: [] }, placements: [] });
+    const route = buildRoute(spec(undefined), [none]);
+    expect(route.targets[0]).toMatchObject({ modelless: true, servers: [], inputs: [], outputs: [], maxBatchSize: 0 });
+    expect(routeSchema.parse(route)).toEqual(route);
+    expect(routeFault(route, new Set())).toBeUndefined();
+    expect(buildRoute(spec(undefined), [ready(1, { placements: [] })]).targets).toEqual([]);
+  });
+
   it('tensors come from the model server once it told them, else from the settings with the batch in front', () => {
     const told = {
       state: 'ready',

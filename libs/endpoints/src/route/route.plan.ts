@@ -3,6 +3,7 @@ import type { Placement } from '@perch/fleet';
 import { servingPlacements } from '../deployment.decide.ts';
 import { routedModel } from '../external-endpoint.plan.ts';
 import type { DeploymentBody } from '../resolve/engine.plan.ts';
+import { isModelless } from '../resolve/modelless.plan.ts';
 import { type ArmChoice, shareForced } from '../traffic/arms.plan.ts';
 import { signatureOf } from '../traffic/signature.plan.ts';
 import type { TrafficForce } from '../traffic/traffic.plan.ts';
@@ -27,6 +28,18 @@ export interface RoutableDeployment {
 type Choice = RouteTarget & Pick<RoutableDeployment, 'digest' | 'wanted' | 'unusable'>;
 
 function targetOf({ id, version, tritonModel, body, placements, named }: RoutableDeployment): RouteTarget | undefined {
+  if (isModelless(body))
+    return {
+      deployment: id,
+      ...(named ? { named: true as const } : {}),
+      version,
+      tritonModel,
+      servers: [],
+      modelless: true,
+      ...signatureOf(body, []),
+      processing: body.processing,
+      files: body.processingFiles,
+    };
   const servers = servingPlacements(placements).map(({ server }) => server);
   if (servers.length === 0) return undefined;
   const names = new Map(placements.map((placement) => [placement.server, placement.tritonModel]));
@@ -50,7 +63,7 @@ const byWorth = (a: RoutableDeployment, b: RoutableDeployment) =>
 
 /**
  * The route of one endpoint from its ready deployments. Each version has one target: the one the spec wants, else the
- * one that serves in its place. The weight of a version that cannot serve goes to the heaviest that can; when nothing
+ * one that serves in its place; what routers cannot load stays beside it, without a share. The weight of a version that cannot serve goes to the heaviest that can; when nothing
  * that has weight can serve, the newest that can takes all, because an answer from it is better than none. `force`: what
  * a rollout says of a progressive endpoint; then each deployment has a target.
  */
@@ -59,11 +72,16 @@ export function buildRoute(
   deployments: readonly RoutableDeployment[],
   force?: TrafficForce,
 ): Route {
-  const choices = force ? everyTarget(deployments, force) : oneOfEachVersion(deployments);
+  const { choices, idle } = force
+    ? { choices: everyTarget(deployments, force), idle: [] }
+    : oneOfEachVersion(deployments);
   return {
     ...(force ? shareForced(spec, force, choices) : shareBySpec(spec, choices)),
-    targets: choices.map(({ digest: _digest, wanted: _wanted, unusable: _unusable, ...target }) => target),
+    targets: [...choices, ...idle].map(
+      ({ digest: _digest, wanted: _wanted, unusable: _unusable, ...target }) => target,
+    ),
     access: spec.access.inference,
+    ...(spec.metrics ? { metrics: spec.metrics } : {}),
     timeoutMs: spec.limits.timeoutMs,
     maxBodyBytes: spec.limits.maxBodyBytes,
     idempotent: spec.idempotent,
@@ -77,13 +95,17 @@ function choiceOf(deployment: RoutableDeployment): Choice | undefined {
   return target && { ...target, digest, wanted: wanted && !named, unusable };
 }
 
-function oneOfEachVersion(deployments: readonly RoutableDeployment[]): Choice[] {
+/** `idle`: what routers cannot serve of a version that another one serves; it stays so that they go on trying. */
+function oneOfEachVersion(deployments: readonly RoutableDeployment[]): { choices: Choice[]; idle: Choice[] } {
   const chosen = new Map<number, Choice>();
+  const idle: Choice[] = [];
   for (const deployment of [...deployments].sort(byWorth)) {
     const choice = choiceOf(deployment);
-    if (choice && !chosen.has(deployment.version)) chosen.set(deployment.version, choice);
+    if (!choice) continue;
+    if (!chosen.has(deployment.version)) chosen.set(deployment.version, choice);
+    else if (deployment.unusable) idle.push(choice);
   }
-  return [...chosen.values()].sort((a, b) => b.version - a.version);
+  return { choices: [...chosen.values()].sort((a, b) => b.version - a.version), idle };
 }
 
 /** Newest version first; whoever asks for a version of which there are two meets the stable one. */

@@ -14,11 +14,11 @@ const pairText = ({ deployment, server }: Pair) => `${deployment} ${server}`;
 const routeOf = (entry: Entry | undefined) => (entry?.value ?? null) as Route | null;
 const deploymentsOf = (route: Route | null): string[] => (route?.targets ?? []).map(({ deployment }) => deployment);
 
-/** Why a route may not be published, or undefined: every target has known servers, every arm a target, shares add to 1. */
+/** Why a route may not be published, or undefined: every target has known servers (or no model), every arm a target, shares add to 1. */
 export function routeFault(route: Route, servers: ReadonlySet<string>): string | undefined {
   const targets = new Set(deploymentsOf(route));
   const lost = route.targets.find(
-    (target) => target.servers.length === 0 || target.servers.some((id) => !servers.has(id)),
+    ({ servers: own, modelless }) => (own.length === 0 && !modelless) || own.some((id) => !servers.has(id)),
   );
   if (lost) return `deployment ${lost.deployment} has no known server`;
   if (targets.size !== route.targets.length) return 'a deployment stands in it twice';

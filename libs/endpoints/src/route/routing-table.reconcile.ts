@@ -4,6 +4,7 @@ import { type Entry, planEntries, routingTableDocument } from '@perch/fleet';
 import { Coalescing, type CounterMetric, LOGGER, type Logger, Metrics, pause } from '@perch/platform';
 import { Transactions, type Tx } from '@perch/platform/database';
 import { EndpointsStore } from '../endpoints.store.ts';
+import { duePipelines } from '../pipeline/pipeline.reconcile.ts';
 import { KEYS, type KeySource } from '../resolve/version.source.ts';
 import { compileDue } from '../split/split.reconcile.ts';
 import { type ChangedRoute, keyEntries, planRoutes, type RouteChanges, serverEntries } from './routing-table.plan.ts';
@@ -71,7 +72,8 @@ export class RoutingTableReconcile {
   ): Promise<RouteChanges> {
     const { documents } = this.stores.fleet;
     const splits = await compileDue(tx, this.stores, endpoints, servers);
-    const changed = [...endpoints, ...splits.changed];
+    const pipelines = await duePipelines(tx, this.stores);
+    const changed = [...endpoints, ...splits.changed, ...pipelines.changed];
     const keys = [...changed.map(({ endpoint }) => endpoint), ...splits.due.map(({ name }) => name), ...splits.owners];
     const published = await documents.entriesOf(tx, routingTableDocument, 'endpoints', keys);
     const ids = published.flatMap(({ value, unmeant }) => [
@@ -85,6 +87,7 @@ export class RoutingTableReconcile {
     }
     const refused = plan.refused.map(({ endpoint }) => endpoint);
     await this.stores.splits.markRouted(tx, splits.due, refused);
+    await this.stores.pipelines.markRouted(tx, pipelines.due);
     return plan;
   }
 

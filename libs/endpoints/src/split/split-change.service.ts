@@ -4,6 +4,7 @@ import { theOnlyKey, work } from '@perch/fleet';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import { EndpointsStore } from '../endpoints.store.ts';
 import { requireGeneration } from '../generation.decide.ts';
+import { pipelinesInTheWay, pipelineUsersText } from '../pipeline/pipeline-name.plan.ts';
 import { namesToLock, splitVersionLabel } from '../resolve/name.plan.ts';
 import { WantedObserve } from '../resolve/wanted.observe.ts';
 import { diffSpecs } from '../spec.diff.ts';
@@ -66,6 +67,7 @@ export class SplitChangeService {
       const before = await this.stores.splits.lock(tx, name);
       if (!before?.spec) throw unknownSplit(name);
       requireGeneration(`split ${name}`, before, options.expectedGeneration, null, null);
+      await this.refuseAsked(tx, name);
       const generation = before.generation + 1;
       const reason = options.reason ?? '';
       await this.stores.splits.put(tx, { name, generation, spec: null, members: [], prefix: null, actor: actor.name, reason }); // biome-ignore format: one row reads better
@@ -103,7 +105,10 @@ export class SplitChangeService {
     const endpoints = await this.stores.endpoints.relatives(tx, name, parent);
     const own = world.endpoints.has(name) ? [{ name, onlyVersion: null }] : [];
     const splits = await this.stores.splits.relatives(tx, name, parent);
-    const conflict = splitNameConflict(spec, [...own, ...endpoints], splits);
+    const pipelines = await this.stores.pipelines.relatives(tx, name, parent);
+    const conflict =
+      splitNameConflict(spec, [...own, ...endpoints], splits) ??
+      pipelinesInTheWay({ name, onlyVersion: null, kind: 'split' }, pipelines);
     if (conflict) throw new AppError('conflict', conflict);
     return world;
   }
@@ -120,6 +125,14 @@ export class SplitChangeService {
       if (found) draft.versions.set(endpoint, await this.wanted.versionsFor(found));
     }
     return draft;
+  }
+
+  /** Under an endpoint's own name that endpoint answers on. */
+  private async refuseAsked(tx: Tx, name: string): Promise<void> {
+    const users = await this.stores.pipelines.naming(tx, name);
+    if (users.length === 0 || (await this.stores.endpoints.specs(tx, [name])).has(name)) return;
+    const words = pipelineUsersText(name, users);
+    throw new AppError('conflict', `split ${name} is in use by ${words}; change or remove the pipeline first`);
   }
 
   /** Whoever is named, or was: what must be loaded has changed. The table follows by itself. */

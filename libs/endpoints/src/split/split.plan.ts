@@ -92,7 +92,7 @@ export function splitFaults(spec: SplitSpec, world: SplitWorld): SplitFault[] {
 }
 
 /** A scope is an exact name or a prefix ending in "/*"; no scopes = everything. */
-const covers = (scopes: readonly string[], name: string) =>
+export const covers = (scopes: readonly string[], name: string) =>
   scopes.length === 0 ||
   scopes.some((scope) => (scope.endsWith('/*') ? name.startsWith(scope.slice(0, -1)) : scope === name));
 

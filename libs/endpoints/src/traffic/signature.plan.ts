@@ -10,12 +10,13 @@ const withBatch = (tensors: readonly EngineTensor[], maxBatchSize: number): Tens
     ...(optional ? { optional } : {}),
   }));
 
-/** Tensors and batch of a deployment: as a server that proved it tells, else as its settings declare. */
+/** Tensors and batch of a deployment's model: as a server that proved it tells, else as its settings declare; without one none. */
 export function signatureOf(
   { variants }: DeploymentBody,
   placements: readonly Pick<Placement, 'proved' | 'observed' | 'tritonModel'>[],
   tritonModel?: string,
 ): Signature & { maxBatchSize: number } {
+  if (variants.length === 0) return { maxBatchSize: 0, inputs: [], outputs: [] };
   const told = placements.find(({ proved, observed }) => proved && observed?.inputs && observed.outputs)?.observed;
   const { engine } = (variants.find((variant) => variant.tritonModel === tritonModel) ?? variants[0]!).model;
   const maxBatchSize = told?.maxBatchSize ?? engine.maxBatchSize;

@@ -24,8 +24,12 @@ export function trafficVerdict(facts: StatusFacts, { force, wish }: TrafficPlan)
 const trial = (message: string): Verdict => ({ phase: 'progressing', reason: 'rollout', message });
 
 /** Two deployments of one version differ in settings or processing. */
-const nameOf = ({ version }: Sight, stable: Sight) =>
-  version === stable.version ? `version ${version} with other settings` : `version ${version}`;
+function nameOf({ version, module }: Sight, stable: Sight): string {
+  if (version !== stable.version) return `version ${version}`;
+  return module && module !== stable.module
+    ? `version ${version} with module ${module}`
+    : `version ${version} with other settings`;
+}
 
 const percent = (share: number) => `${Math.round(share * 10_000) / 100} %`;
 

@@ -18,7 +18,7 @@ export function deploymentStep(facts: WhyFacts, deployment: WhyDeployment | unde
       since: null,
       whatToDo: 'this takes a second; if it stays, look at the log of the control plane',
     };
-  const { state, reason, since, deployable } = deployment;
+  const { state, reason, since, deployable, module } = deployment;
   const at = { step: 'deployment', since } as const;
   const words = reason ? `: ${reason}` : '';
   if (!deployable)
@@ -26,9 +26,10 @@ export function deploymentStep(facts: WhyFacts, deployment: WhyDeployment | unde
       ...at,
       state: 'failed',
       message: `it cannot be deployed${words}`,
-      whatToDo: 'correct the engine settings of the endpoint, or upload a version whose files fit them',
+      whatToDo:
+        'correct the engine settings or the processing of the endpoint, or upload a version whose files fit them',
     };
-  if (state === 'ready') return okStep('deployment', 'its deployment is ready', since);
+  if (state === 'ready') return okStep('deployment', `its deployment is ready${module ? ` (${module})` : ''}`, since);
   if (state === 'failed')
     return {
       ...at,
@@ -39,17 +40,22 @@ export function deploymentStep(facts: WhyFacts, deployment: WhyDeployment | unde
   return { ...at, state: 'waiting', message: `its deployment is ${state}${words}`, whatToDo: null };
 }
 
-const whatToDoAbout = ({ routers }: WhyFacts, { id }: WhyDeployment) =>
-  routers.some(({ problems }) => problems[id] !== undefined)
-    ? 'correct the processing of the endpoint: a router could not load it'
-    : 'see what its servers say below';
+const whatToDoAbout = ({ name, routers }: WhyFacts, { id, module }: WhyDeployment) => {
+  if (!routers.some(({ problems }) => problems[id] !== undefined)) return 'see what its servers say below';
+  return module ? correctModule(name, module) : 'correct the processing of the endpoint: a router could not load it';
+};
+
+/** What to do about a module that routers cannot load. */
+export const correctModule = (endpoint: string, module: string): string =>
+  `correct ${module.split(',')[0]} ("perch processing test", then "perch processing add"), and name its new number: "perch endpoint update ${endpoint} --processing …"`;
 
 /** Whether it has the servers it wants, and why not. */
 export function placementStep(
   { spec }: WhyFacts,
-  { reason, state, since }: WhyDeployment,
+  { reason, state, since, modelless }: WhyDeployment,
   placements: readonly PlacementSight[],
 ): WhyStep {
+  if (modelless) return okStep('placement', 'it has no model: its module does all the work, and no server is wanted');
   const { pool, replicas } = spec!.fleet;
   const active = placements.filter((sight) => sight.state === 'active');
   if (active.length >= replicas)

@@ -13,6 +13,8 @@ export interface WhyRouter {
   revision: number | null;
   held: boolean;
   problems: Readonly<Record<string, string>>;
+  /** What it has not loaded yet, by deployment; absent = nothing. */
+  loading?: Readonly<Record<string, string>>;
 }
 
 export interface WhyDeployment {
@@ -23,6 +25,10 @@ export interface WhyDeployment {
   since: string;
   /** Its files can be laid out. */
   deployable: boolean;
+  /** Of a module alone: see `processingWords`. */
+  module?: string;
+  /** It has no model, so no server is asked for it. */
+  modelless?: true;
 }
 
 /** All that one answer looks at. Times are ISO texts. */

@@ -1,4 +1,5 @@
 import { canonicalJson, type Route, type WhyStep } from '@perch/contracts';
+import { correctModule } from './why-deployment.plan.ts';
 import { okStep, splitNaming, type WhyDeployment, type WhyFacts, type WhyRouter } from './why-facts.ts';
 import { trialTrafficStep } from './why-traffic.plan.ts';
 
@@ -35,7 +36,7 @@ function routeStep({ wantedRoute, published }: WhyFacts, { id, state }: WhyDeplo
 }
 
 /** One step for those that follow, and one for each router that does not serve it as the table says. */
-function routersOf({ published, routers, lineage }: WhyFacts, { id }: WhyDeployment): WhyStep[] {
+function routersOf({ name, published, routers, lineage }: WhyFacts, deployment: WhyDeployment): WhyStep[] {
   const live = routers.filter((router) => router.live);
   if (live.length === 0)
     return [
@@ -48,21 +49,32 @@ function routersOf({ published, routers, lineage }: WhyFacts, { id }: WhyDeploym
       },
     ];
   const faults = live.flatMap((router) => {
-    const fault = routerFault(router, published.since, lineage, id);
+    const fault = routerFault(router, published.since, lineage, { ...deployment, endpoint: name });
     return fault ? [{ step: 'router', since: router.lastSeenAt, ...fault } as WhyStep] : [];
   });
   const fine = live.length - faults.length;
   return [...(fine > 0 ? [okStep('router', `${fine} of ${live.length} live routers serve it`)] : []), ...faults];
 }
 
-function routerFault(router: WhyRouter, since: number | null, lineage: string, deployment: string) {
-  const { name, problems, held, revision } = router;
-  const problem = problems[deployment];
+function routerFault(
+  router: WhyRouter,
+  since: number | null,
+  lineage: string,
+  { id, module, endpoint }: WhyDeployment & { endpoint: string },
+) {
+  const { name, problems, loading = {}, held, revision } = router;
+  const problem = problems[id];
   if (problem !== undefined)
     return {
       state: 'failed' as const,
-      message: `router ${name} cannot serve it: ${problem}`,
-      whatToDo: 'correct the processing of the endpoint',
+      message: `router ${name} cannot serve it${module ? ` (${module})` : ''}: ${problem}`,
+      whatToDo: module ? correctModule(endpoint, module) : 'correct the processing of the endpoint',
+    };
+  if (loading[id] !== undefined)
+    return {
+      state: 'waiting' as const,
+      message: `router ${name}: ${loading[id]}; what served before goes on there`,
+      whatToDo: null,
     };
   if (held)
     return {

@@ -288,3 +288,63 @@ describe('which version is meant when none is named', () => {
     expect(askedVersion({ ...served, ...change })).toBe(expected);
   });
 });
+
+describe('modules', () => {
+  const target = { deployment: 'd1', version: 1, tritonModel: 'a', servers: ['s1'], maxBatchSize: 0, inputs: [], outputs: [], processing: { builtin: 'passthrough', options: {} }, files: [] }; // biome-ignore format: one record
+  const route: Route = { arms: [{ deployment: 'd1', share: 1 }], targets: [target], access: 'key', timeoutMs: 1, maxBodyBytes: 1, idempotent: true }; // biome-ignore format: one record
+  const router = (more: Partial<WhyRouter> = {}): WhyRouter => ({
+    name: 'r1', live: true, lastSeenAt: at, lineage: 'l', revision: 9, held: false, problems: {}, ...more,
+  }); // biome-ignore format: one record
+  const module = 'module ner/rules@3, isolation worker';
+  const facts = (own: Partial<WhyDeployment>, routers: WhyRouter[], placements = [sight()]): WhyFacts => ({
+    name: 'text/a',
+    generation: 1,
+    spec: spec(),
+    changedAt: at,
+    changedBy: 'olga',
+    status: {
+      phase: 'ready',
+      reason: 'serving',
+      message: '',
+      generationSeen: 1,
+      servingVersions: [1],
+      nextVersion: null,
+    },
+    versions: [version(1, 'published')],
+    deployments: [deployment({ module, ...own })],
+    placements,
+    wantedRoute: route,
+    published: { route, since: 5 },
+    lineage: 'l',
+    routers,
+  });
+  const steps = (given: WhyFacts) =>
+    planWhy(given, null).chain.map(({ step, state, message }) => `${step} ${state}: ${message}`);
+
+  it('are named with where they run', () => {
+    expect(steps(facts({}, [router()]))).toContain(`deployment ok: its deployment is ready (${module})`);
+  });
+
+  it('that a router cannot load are named with the reason and what to do', () => {
+    const why = planWhy(facts({}, [router({ problems: { d1: 'x is not defined' } })]), null);
+    expect(why.chain.at(-2)).toMatchObject({
+      step: 'router',
+      state: 'failed',
+      message: `router r1 cannot serve it (${module}): x is not defined`,
+      whatToDo: expect.stringMatching(/^correct module ner\/rules@3 .*"perch endpoint update text\/a --processing …"$/),
+    });
+  });
+
+  it('that a router still loads are waited for', () => {
+    const loading = { d1: 'module ner/rules@3 is still being loaded' };
+    expect(steps(facts({}, [router(), router({ name: 'r2', loading })]))).toContain(
+      'router waiting: router r2: module ner/rules@3 is still being loaded; what served before goes on there',
+    );
+  });
+
+  it('without a model want no server', () => {
+    expect(steps(facts({ modelless: true }, [router()], []))).toContain(
+      'placement ok: it has no model: its module does all the work, and no server is wanted',
+    );
+  });
+});

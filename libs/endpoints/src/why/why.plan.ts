@@ -80,7 +80,8 @@ function endpointStep({ name, spec, generation, changedAt, changedBy, status }: 
 }
 
 function modelStep({ spec, versions }: WhyFacts): WhyStep {
-  const { project, name, source } = spec!.model;
+  const { project, name, source, none } = spec!.model;
+  if (none) return okStep('model', 'it has none: its module does all the work, whose number is the version');
   const model = source ?? `${project}/${name}`;
   if (versions.length > 0) return okStep('model', `model ${model} has ${versions.length} versions`);
   if (source !== undefined) return noSource(source);

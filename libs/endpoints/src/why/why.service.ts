@@ -5,6 +5,8 @@ import { Transactions, type Tx } from '@perch/platform/database';
 import type { DeploymentRow } from '../deployment.store.ts';
 import { unknownEndpoint } from '../endpoint-change.service.ts';
 import { EndpointsStore } from '../endpoints.store.ts';
+import { isModelless } from '../resolve/modelless.plan.ts';
+import { processingWords } from '../resolve/processing.plan.ts';
 import { WantedObserve } from '../resolve/wanted.observe.ts';
 import { withOwnWeights } from '../split/split-member.plan.ts';
 import { noForce } from '../traffic/traffic.plan.ts';
@@ -67,4 +69,6 @@ const toWhy = ({ id, version, state, reason, since, body }: DeploymentRow): WhyD
   reason,
   since: since.toISOString(),
   deployable: body !== null,
+  ...(body?.processing.module ? { module: processingWords(body.processing) } : {}),
+  ...(isModelless(body) ? { modelless: true as const } : {}),
 });

@@ -14,6 +14,7 @@ const target = (deployment: string, version: number, more: Partial<RouteTarget> 
   files: [],
   ...more,
 });
+const module_ = { name: 'a', number: 1, digest: 'd'.repeat(64), facts: { hooks: ['preprocess' as const], body: 'json' as const }, files: [] }; // biome-ignore format: one record
 const route = (targets: RouteTarget[], shares: Record<string, number>): Route => ({
   arms: Object.entries(shares).map(([deployment, share]) => ({ deployment, share })),
   targets,
@@ -34,6 +35,8 @@ describe('a route for a reader of the schema before', () => {
     ['with the same name said once more loses nothing', route([target('x', 1, { models: { b: 'm-x' } })], { x: 1 }), 'x@ab', 'x=1'],
     ['with other names everywhere loses the target', route([target('x', 2, { models: { a: 'o', b: 'o' } }), target('y', 1)], { x: 0.9, y: 0.1 }), 'y@ab', 'y=1'],
     ['with a version to ask for loses the target, and the newest of what is left takes all', route([target('x', 3, { tritonVersion: '7' }), target('y', 1), target('z', 2)], { x: 1 }), 'y@ab z@ab', 'z=1'],
+    ['with a module loses the target: it would be answered without it', route([target('x', 2, { processing: { module: module_, options: {} } }), target('y', 1)], { x: 1 }), 'y@ab', 'y=1'],
+    ['without a model loses the target', route([target('x', 2, { modelless: true, servers: [] }), target('y', 1)], { x: 1 }), 'y@ab', 'y=1'],
     ['with nothing left is empty', route([target('x', 1, { tritonVersion: '7' })], { x: 1 }), '', ''],
     ['shares what is left', route([target('x', 3, { tritonVersion: '7' }), target('y', 1), target('z', 2)], { x: 0.5, y: 0.25, z: 0.25 }), 'y@ab z@ab', 'y=0.5 z=0.5'],
   ])('%s', (_what, given, targets, arms) => expect(shown(downgradeRoute(given))).toEqual([targets, arms])); // biome-ignore format: one row each

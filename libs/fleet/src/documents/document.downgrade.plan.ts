@@ -34,7 +34,7 @@ const isKnownEngine = (engine: DesiredModel['engine']): boolean =>
   (engine.instances ?? []).every(holdsOnly(known.group)) &&
   [...(engine.inputs ?? []), ...(engine.outputs ?? [])].every(holdsOnly(known.tensor));
 
-/** Servers with another model name, and targets with a version to ask for, are left out; the shares add to 1 again. */
+/** Servers with another model name, targets with a version to ask for, with a module or without a model are left out; the shares add to 1 again. */
 export function downgradeRoute(route: Route): Route {
   const targets = route.targets.flatMap((target) => downgradeTarget(target) ?? []);
   if (targets.length === route.targets.length) return { ...route, targets };
@@ -48,7 +48,7 @@ export function downgradeRoute(route: Route): Route {
 }
 
 function downgradeTarget({ models, ...target }: RouteTarget): RouteTarget | undefined {
-  if (target.tritonVersion !== undefined) return undefined;
+  if (target.tritonVersion !== undefined || target.processing.module || target.modelless) return undefined;
   const servers = target.servers.filter((id) => (models?.[id] ?? target.tritonModel) === target.tritonModel);
   return servers.length > 0 ? { ...target, servers } : undefined;
 }

@@ -161,6 +161,36 @@ export class DocumentStore {
     return new Set(rows.map((row) => row.hash));
   }
 
+  /** Endpoints whose deployments these are, as far as the table holds them: also of those that no server holds. */
+  async endpointsOf(tx: Tx, deployments: readonly string[]): Promise<string[]> {
+    if (deployments.length === 0) return [];
+    const rows: { endpoint: string }[] = await tx.query(
+      `select distinct coalesce(t ->> 'endpoint', e.key) as endpoint
+       from document_entries e, jsonb_path_query(e.value, '$.targets[*]') t
+       where e.document_id = $1 and e.section = 'endpoints' and e.digest is not null and t ->> 'deployment' = any($2)`,
+      [routingTableDocument, deployments],
+    );
+    return rows.map(({ endpoint }) => endpoint);
+  }
+
+  /** The revision that last changed a name of the table, and which of these deployments any name of it still holds. */
+  async routedSince(
+    tx: Tx,
+    endpoint: string,
+    deployments: readonly string[],
+  ): Promise<{ since: number | null; held: Set<string> }> {
+    const [entry]: { revision: string }[] = await tx.query(
+      `select revision from document_entries where document_id = $1 and section = 'endpoints' and key = $2`,
+      [routingTableDocument, endpoint],
+    );
+    const rows: { deployment: string }[] = await tx.query(
+      `select distinct t ->> 'deployment' as deployment from document_entries e, jsonb_path_query(e.value, '$.targets[*]') t
+       where e.document_id = $1 and e.section = 'endpoints' and e.digest is not null and t ->> 'deployment' = any($2)`,
+      [routingTableDocument, deployments],
+    );
+    return { since: entry ? Number(entry.revision) : null, held: new Set(rows.map(({ deployment }) => deployment)) };
+  }
+
   /** Every document gets a new revision, so that all followers are told of a new head. */
   async republishAll(tx: Tx): Promise<void> {
     await tx.query(

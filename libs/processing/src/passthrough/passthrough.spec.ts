@@ -219,10 +219,10 @@ describe('passthrough refuses', () => {
       'value 0 is an object, wanted a string or {"b64": "…"}',
     ],
     [
-      'half floats',
+      'half floats beyond their range',
       [input('x', 'FP16', [-1, 1])],
-      { x: 2 },
-      'input "x": FP16 has no JSON form; send binary tensors through /v2',
+      { x: 65_520 },
+      'input "x": value 0 is 65520, wanted within the range of FP16',
     ],
     ['more than a full batch', [four], { x: Array(9).fill(row) }, 'input "x": batch of 9, wanted 1 to 8'],
     [

@@ -7,14 +7,14 @@ import {
   type Tensors,
 } from '@perch/contracts';
 import { defineProcessing } from '../contract.ts';
+import { toTensor } from '../convert.ts';
 import { kindOf } from '../json-body.ts';
 import { readJsonBody } from '../json-scan.ts';
+import { flatten } from '../nested.ts';
 import type { Precision } from '../number-scan.ts';
 import { elementCount } from '../tensor.ts';
 import { checkNames, type GivenBody, type GivenTensor, readBody } from './body.ts';
-import { toTensor } from './convert.ts';
 import { fitShape } from './fit-shape.ts';
-import { flatten } from './nested.ts';
 import { writeReply } from './reply.ts';
 
 interface Loaded {

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { AppError, type Tensor, type Tensors } from '@perch/contracts';
+import type { Tensor, Tensors } from '@perch/contracts';
 import { JsonText } from '../json-text.ts';
 import {
   asBytes, asFloat32, asFloat64, asInt8, asInt16, asInt32, asInt64, asUint8, asUint16, asUint32, asUint64, elementCount,
 } from '../tensor.ts'; // biome-ignore format: one row reads better
+import { asFloats } from '../tensor-of.ts';
 import type { GivenBody } from './body.ts';
 
 /** Writes the values from one place up to another as a JSON list. */
@@ -31,7 +32,7 @@ const texts =
     text.raw(JSON.stringify(shown));
   };
 
-function rowWriter(name: string, tensor: Tensor): RowWriter {
+function rowWriter(tensor: Tensor): RowWriter {
   switch (tensor.datatype) {
     case 'FP32': {
       const values = asFloat32(tensor);
@@ -62,8 +63,10 @@ function rowWriter(name: string, tensor: Tensor): RowWriter {
     case 'BYTES':
       return texts(asBytes(tensor));
     case 'FP16':
-    case 'BF16':
-      throw new AppError('invalid', `output "${name}" is ${tensor.datatype}, which has no JSON form; ask through /v2`);
+    case 'BF16': {
+      const values = asFloats(tensor);
+      return (text, from, to) => text.float32List(values, from, to);
+    }
   }
 }
 
@@ -97,7 +100,7 @@ export function writeReply(outputs: Tensors, form: GivenBody['form']): Buffer {
   let first = true;
   for (const name in outputs) {
     const tensor = outputs[name]!;
-    const write = rowWriter(name, tensor);
+    const write = rowWriter(tensor);
     if (!first) text.raw(',');
     first = false;
     if (form === 'named') {

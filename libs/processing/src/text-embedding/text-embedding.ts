@@ -1,7 +1,8 @@
-import { AppError, type DataType, type Tensor, type Tensors, type TextEmbeddingOptions } from '@perch/contracts';
-import { defineProcessing, type TextTokenizer, type TokenBatch } from '../contract.ts';
-import { asFloat32, int32, int64 } from '../tensor.ts';
-import { readTexts } from './body.ts';
+import { AppError, type Tensors, type TextEmbeddingOptions } from '@perch/contracts';
+import { defineProcessing, type TextTokenizer } from '../contract.ts';
+import { asFloat32 } from '../tensor.ts';
+import { readTexts } from '../text/text-body.ts';
+import { textTensors } from '../text/text-input.ts';
 import { type ModelPlan, planModel } from './model-plan.ts';
 import { normalizeRows, poolFirst, poolMean } from './pool.ts';
 import { writeTokenVectors, writeVectors } from './reply.ts';
@@ -17,24 +18,6 @@ interface Carry {
   single: boolean;
   mask: Int32Array;
   tokens: number;
-}
-
-/** Small whole numbers as INT64 without a bigint each: the low half is the number, the high half zero. */
-function wide(values: Int32Array): BigInt64Array {
-  const halves = new Int32Array(values.length * 2);
-  for (let i = 0; i < values.length; i++) halves[2 * i] = values[i]!;
-  return new BigInt64Array(halves.buffer);
-}
-
-const cast = (datatype: DataType, values: Int32Array, shape: readonly number[]): Tensor =>
-  datatype === 'INT64' ? int64(wide(values), shape) : int32(values, shape);
-
-function modelInputs({ ids, mask, kinds, batched }: ModelPlan, batch: TokenBatch): Tensors {
-  const shape = batched ? batch.shape : [batch.shape[1]];
-  const inputs: Tensors = { [ids.name]: cast(ids.datatype, batch.ids, shape) };
-  if (mask) inputs[mask.name] = cast(mask.datatype, batch.mask, shape);
-  if (kinds) inputs[kinds.name] = cast(kinds.datatype, new Int32Array(batch.ids.length), shape);
-  return inputs;
 }
 
 /** The model's answer was not what its signature promised: its fault, not the client's. */
@@ -65,11 +48,13 @@ export const textEmbedding = defineProcessing<unknown, Loaded, Carry, TextEmbedd
     const plan = planModel(signature, maxBatchSize, options);
     return { options, plan, tokenizer: await files.tokenizer(options.tokenizer) };
   },
-  preprocess(body, { options, plan, tokenizer }) {
+  preprocess(body, { options, plan, tokenizer }, { state }) {
     const { texts, single } = readTexts(body, options.textField, plan.texts);
-    const padding = plan.fixedTokens > 0 ? { to: plan.fixedTokens } : options.padding;
-    const batch = tokenizer.encodeBatch(texts, { maxTokens: plan.maxTokens, overlong: options.overlong, padding });
-    return { inputs: modelInputs(plan, batch), carry: { single, mask: batch.mask, tokens: batch.shape[1] } };
+    const { maxTokens, padding } = plan;
+    const batch = tokenizer.encodeBatch(texts, { maxTokens, overlong: options.overlong, padding });
+    // there when the request came by a protocol that tells how many tokens it was
+    if ('promptTokens' in state) state['promptTokens'] = batch.mask.reduce((sum, one) => sum + one, 0);
+    return { inputs: textTensors(plan, batch), carry: { single, mask: batch.mask, tokens: batch.shape[1] } };
   },
   postprocess(outputs, { loaded, carry }) {
     const { options } = loaded;

@@ -1,29 +1,19 @@
 import { AppError } from '@perch/contracts';
-import type { EncodeOptions, Padding, TextTokenizer, TokenBatch } from '../contract.ts';
-import { AsciiWordPiece, type WordPieceJson } from './word-piece.ts';
-
-/** What is used of the library's tokenizer (its own types do not resolve under NodeNext). */
-export interface LibraryTokenizer {
-  encode(text: string, options: { add_special_tokens: boolean }): { ids: number[] };
-}
-
-/** The fields of a tokenizer.json that are read here. */
-export interface TokenizerJson extends WordPieceJson {
-  padding?: { pad_id?: number; pad_token?: string } | null;
-  added_tokens?: { id: number; content: string; normalized?: boolean }[];
-}
-
-/** Special tokens that stand around every single text. */
-interface Frame {
-  before: number[];
-  after: number[];
-}
-
-/** A text without enough tokens in its first million characters is taken to end there. */
-const mostCharacters = 2 ** 20;
-const leastCharacters = 1024;
-/** Tokens at the end of a cut text that do not count; a word of WordPiece has at most 100. */
-const cutMargin = 128;
+import type {
+  EncodeOptions,
+  Padding,
+  TextDecodeOptions,
+  TextDecoding,
+  TextOrPair,
+  TextTokenizer,
+  TokenBatch,
+} from '../contract.ts';
+import { TokenDecoder } from './decoding.ts';
+import { type Frame, type FramePiece, frameLength, framePieces, readFrame } from './frame.ts';
+import type { LibraryTokenizer } from './library.ts';
+import { TextIds } from './text-ids.ts';
+import type { TokenizerJson } from './tokenizer-json.ts';
+import { planTruncation } from './truncation.plan.ts';
 
 const usualPads = ['[PAD]', '<pad>', '<|endoftext|>', '</s>'];
 
@@ -36,15 +26,8 @@ function findPadId({ padding, added_tokens: added = [] }: TokenizerJson): number
   return 0;
 }
 
-/** Learned from a sample, so that any post-processor is understood that frames a text with tokens. */
-function findFrame(library: LibraryTokenizer): Frame {
-  const bare = library.encode('a', { add_special_tokens: false }).ids;
-  const framed = library.encode('a', { add_special_tokens: true }).ids;
-  for (let at = 0; at + bare.length <= framed.length; at++)
-    if (bare.every((id, i) => framed[at + i] === id))
-      return { before: framed.slice(0, at), after: framed.slice(at + bare.length) };
-  throw new Error('its post-processor changes the tokens of the text');
-}
+const sideOf = (of: { direction?: string } | null | undefined): 'left' | 'right' =>
+  of?.direction?.toLowerCase() === 'left' ? 'left' : 'right';
 
 /** Length of every row for texts of the given most tokens. */
 function paddedLength(longest: number, padding: Padding): number {
@@ -53,65 +36,130 @@ function paddedLength(longest: number, padding: Padding): number {
   return Math.ceil(longest / padding.multipleOf) * padding.multipleOf;
 }
 
-/** Encodes with the library, cuts between the special tokens, pads to the right. */
+/** Ids of one text or pair, and their token types. */
+interface Row {
+  ids: Int32Array;
+  /** Absent: all of them are 0. */
+  types?: Int32Array;
+}
+
+interface Slice {
+  ids: readonly number[];
+  from: number;
+  to: number;
+}
+
+/** Encodes with the library, cuts between the special tokens, pads to the side that the tokenizer says. */
 export class EncodingTokenizer implements TextTokenizer {
   readonly padId: number;
+  readonly vocabularySize: number;
   private readonly frame: Frame;
+  private readonly sides: { padding: 'left' | 'right'; truncation: 'left' | 'right' };
   private readonly library: LibraryTokenizer;
-  private readonly fast: AsciiWordPiece | undefined;
+  private readonly decoder: TokenDecoder;
+  private readonly texts: TextIds;
 
   constructor(library: LibraryTokenizer, json: TokenizerJson) {
     this.library = library;
     this.padId = findPadId(json);
-    this.frame = findFrame(library);
-    this.fast = AsciiWordPiece.from(json);
+    this.vocabularySize = library.model.vocab.length;
+    this.frame = readFrame(json.post_processor);
+    this.sides = { padding: sideOf(json.padding), truncation: sideOf(json.truncation) };
+    this.decoder = new TokenDecoder(library, json.decoder?.type);
+    this.texts = new TextIds(library, json);
   }
 
-  encode(text: string, options: EncodeOptions = {}): Int32Array {
-    return this.encodeOne(text, options, 'the text');
+  tokenId(token: string): number | undefined {
+    return this.library.model.tokens_to_ids.get(token);
   }
 
-  encodeBatch(texts: readonly string[], options: EncodeOptions = {}): TokenBatch {
+  encode(text: TextOrPair, options: EncodeOptions = {}): Int32Array {
+    return this.encodeOne(text, options, 'the text').ids;
+  }
+
+  encodeBatch(texts: readonly TextOrPair[], options: EncodeOptions = {}): TokenBatch {
     const rows = texts.map((text, i) => this.encodeOne(text, options, texts.length === 1 ? 'the text' : `text ${i}`));
-    const longest = rows.reduce((most, row) => Math.max(most, row.length), 1);
+    const longest = rows.reduce((most, { ids }) => Math.max(most, ids.length), 1);
     const length = paddedLength(longest, options.padding ?? 'longest');
     const ids = new Int32Array(rows.length * length);
     const mask = new Int32Array(ids.length);
+    const types = new Int32Array(ids.length);
     if (this.padId !== 0) ids.fill(this.padId);
+    const left = (options.paddingSide ?? this.sides.padding) === 'left';
     for (const [i, row] of rows.entries()) {
-      ids.set(row, i * length);
-      mask.fill(1, i * length, i * length + row.length);
+      const from = i * length + (left ? length - row.ids.length : 0);
+      ids.set(row.ids, from);
+      mask.fill(1, from, from + row.ids.length);
+      if (row.types) types.set(row.types, from);
     }
-    return { ids, mask, shape: [rows.length, length] };
+    return { ids, mask, types, shape: [rows.length, length] };
   }
 
-  private encodeOne(
-    text: string,
-    { maxTokens = 256, overlong = 'truncate' }: EncodeOptions,
-    thing: string,
-  ): Int32Array {
-    const { before, after } = this.frame;
-    const room = Math.max(0, maxTokens - before.length - after.length);
-    const body = this.fast?.encode(text, room) ?? this.encodeSlowly(text, room);
-    if (body.length > room && overlong === 'refuse')
+  decode(ids: ArrayLike<number>, options?: TextDecodeOptions): string {
+    return this.decoder.decode(ids, options);
+  }
+
+  decodeStream(options?: TextDecodeOptions): TextDecoding {
+    return this.decoder.stream(options);
+  }
+
+  private encodeOne(text: TextOrPair, options: EncodeOptions, thing: string): Row {
+    const { maxTokens = 256, specialTokens = true } = options;
+    const frame = typeof text === 'string' ? this.frame.single : this.frame.pair;
+    if (!frame)
+      throw new AppError('invalid', `${thing} is a pair, and this tokenizer has no template for pairs of texts`);
+    const pieces = framePieces(frame, specialTokens);
+    const room = Math.max(0, maxTokens - frameLength(pieces));
+    const bodies = this.bodiesOf(text, room, options);
+    const total = bodies.reduce((sum, { length }) => sum + length, 0);
+    if (total > room && options.overlong === 'refuse')
       throw new AppError('invalid', `${thing} has more than ${maxTokens} tokens, the most this endpoint takes`);
-    const kept = Math.min(body.length, room);
-    const ids = new Int32Array(before.length + kept + after.length);
-    ids.set(before, 0);
-    for (let i = 0; i < kept; i++) ids[before.length + i] = body[i]!;
-    ids.set(after, before.length + kept);
-    return ids;
+    return this.assemble(pieces, this.cut(bodies, room, options, thing));
   }
 
-  /**
-   * The library reads a text whole, and needs a second for a million characters; so a long text is read from its
-   * beginning until there are enough tokens. The cut changes the tokens of the last word alone, which `cutMargin` drops.
-   */
-  private encodeSlowly(text: string, room: number): number[] {
-    for (let length = leastCharacters + 8 * room; length < text.length && length < mostCharacters; length *= 4) {
-      const { ids } = this.library.encode(text.slice(0, length), { add_special_tokens: false });
-      if (ids.length > room + cutMargin) return ids;
+  /** Each text from the end that stays, whole or more than there is room for. */
+  private bodiesOf(text: TextOrPair, room: number, options: EncodeOptions): number[][] {
+    const left = (options.truncationSide ?? this.sides.truncation) === 'left';
+    const read = (part: string, enough: number) =>
+      left ? this.texts.fromEnd(part, enough) : this.texts.fromStart(part, enough);
+    if (typeof text === 'string') return [read(text, room)];
+    const bodies = text.map((part) => read(part, room));
+    // Where both are too long for an odd room, the longer one gets the odd token.
+    const oddOne = room % 2 === 1 && bodies.every(({ length }) => length > room);
+    return oddOne ? text.map((part) => read(part, Number.POSITIVE_INFINITY)) : bodies;
+  }
+
+  private cut(bodies: readonly number[][], room: number, options: EncodeOptions, thing: string): Slice[] {
+    const left = (options.truncationSide ?? this.sides.truncation) === 'left';
+    const lengths = bodies.map(({ length }) => length);
+    const { truncation = 'longest-first' } = options;
+    const kept =
+      lengths.length === 1
+        ? [Math.min(lengths[0]!, room)]
+        : planTruncation([lengths[0]!, lengths[1]!], room, truncation);
+    if (!kept)
+      throw new AppError(
+        'invalid',
+        `${thing} does not fit into ${options.maxTokens ?? 256} tokens by cutting its ${truncation} text alone`,
+      );
+    return bodies.map((ids, i) => {
+      const from = left ? ids.length - kept[i]! : 0;
+      return { ids, from, to: from + kept[i]! };
+    });
+  }
+
+  private assemble(pieces: readonly FramePiece[], bodies: readonly Slice[]): Row {
+    let length = frameLength(pieces);
+    for (const { from, to } of bodies) length += to - from;
+    const ids = new Int32Array(length);
+    const types = pieces.some(({ type }) => type !== 0) ? new Int32Array(length) : undefined;
+    let at = 0;
+    for (const piece of pieces) {
+      const start = at;
+      const part = 'text' in piece ? bodies[piece.text]! : { ids: piece.ids, from: 0, to: piece.ids.length };
+      for (let i = part.from; i < part.to; i++) ids[at++] = part.ids[i]!;
+      if (types && piece.type !== 0) types.fill(piece.type, start, at);
     }
-    return this.library.encode(text.slice(0, mostCharacters), { add_special_tokens: false }).ids;
+    return types ? { ids, types } : { ids };
   }
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Tokenizer } from '@huggingface/tokenizers';
 import { AppError } from '@perch/contracts';
 import type { FileSource, TextTokenizer } from '../contract.ts';
 import { EncodingTokenizer } from './encoding.ts';
+import { openCorrected } from './library.ts';
+import { checkByFiles, checkParity } from './parity.ts';
 
 /** Versions of one model mostly carry the same tokenizer.json; its vocabulary then stands in memory once. */
 const shared = new Map<string, WeakRef<TextTokenizer>>();
@@ -12,9 +13,18 @@ const forgotten = new FinalizationRegistry<string>((digest) => {
   if (!shared.get(digest)?.deref()) shared.delete(digest);
 });
 
-/** Reads a tokenizer.json of the version. Throws `not_found` when it is missing, `invalid` when it cannot be used. */
+/**
+ * Reads a tokenizer.json of the version, and holds it to `tokenizer.parity.json` where there is one. Throws `not_found`
+ * when it is missing, `invalid` when it cannot be used or other tokens come of it.
+ */
 export async function readTokenizer(files: FileSource, path: string): Promise<TextTokenizer> {
   const file = await files.read(path);
+  const tokenizer = await sharedTokenizer(file, path);
+  await checkByFiles(tokenizer, files, path);
+  return tokenizer;
+}
+
+async function sharedTokenizer(file: Buffer, path: string): Promise<TextTokenizer> {
   const digest = createHash('sha256').update(file).digest('hex');
   const known = shared.get(digest)?.deref() ?? underWay.get(digest);
   if (known) return known;
@@ -30,12 +40,20 @@ export async function readTokenizer(files: FileSource, path: string): Promise<Te
   }
 }
 
+/** Whether a tokenizer.json gives what `parity` says, before anything serves it. Throws `invalid` with the first difference. */
+export async function checkTokenizer(
+  json: { text: string; path: string },
+  parity: { text: string; path: string },
+): Promise<void> {
+  checkParity(await buildTokenizer(json.text, json.path), parity.text, parity.path);
+}
+
 /** In three turns of the event loop, so that requests wait 30 ms at most and not 60. `path` is only for messages. */
 export async function buildTokenizer(json: string, path: string): Promise<TextTokenizer> {
   try {
     const config = JSON.parse(json);
     await nextTurn();
-    const library = new Tokenizer(config, {});
+    const library = openCorrected(config);
     await nextTurn();
     return new EncodingTokenizer(library, config);
   } catch (error) {

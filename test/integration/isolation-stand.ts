@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import type { BoundModule, BoundProcessing, Isolation, Route } from '@perch/contracts';
+import { route, target } from '../../bench/control-stub.mjs';
+import { RouterStand } from './router-stand.ts';
+import { type Act, ScriptedServer } from './scripted-server.ts';
+
+/** Answers each model with its own input, called `y`. */
+const echo: Act = (_request, response, body) => {
+  const headLength = Number(_request.headers['inference-header-content-length'] ?? body.length);
+  const { inputs } = JSON.parse(body.subarray(0, headLength).toString());
+  const bytes = body.subarray(headLength);
+  const head = JSON.stringify({
+    model_name: 'm',
+    model_version: '1',
+    outputs: inputs.map((one: { name: string }) => ({ ...one, name: 'y' })),
+  });
+  const text = Buffer.from(head);
+  response
+    .writeHead(200, {
+      'inference-header-content-length': String(text.length),
+      'content-type': 'application/octet-stream',
+    })
+    .end(Buffer.concat([text, bytes]));
+};
+
+const hookNames = ['load', 'preprocess', 'process', 'postprocess', 'unload'] as const;
+
+/** A router with a model server that echoes, and modules written by hand. */
+export class IsolationStand {
+  stand!: RouterStand;
+  server!: ScriptedServer;
+  private readonly endpoints: Record<string, Route> = {};
+  private number = 0;
+
+  static async start(env: Record<string, string> = {}): Promise<IsolationStand> {
+    const made = new IsolationStand();
+    made.server = await new ScriptedServer().start();
+    made.server.act = echo;
+    made.stand = await RouterStand.start(env);
+    return made;
+  }
+
+  async stop(): Promise<void> {
+    await this.stand?.stop();
+    await this.server?.close();
+  }
+
+  /** `body`: hooks, as in the object given to `defineProcessing`. */
+  module(name: string, body: string): BoundModule {
+    const text = `import { defineProcessing, float32, asFloat32, invalid } from '@perch/processing';\nexport default defineProcessing({${body}});\n`;
+    this.number += 1;
+    // each is a module of its own, with workers of its own
+    const bytes = Buffer.from(`${text}// ${this.number}\n`);
+    return {
+      name,
+      number: this.number,
+      digest: createHash('sha256').update(bytes).digest('hex'),
+      facts: { hooks: hookNames.filter((hook) => new RegExp(`\\b${hook}\\s*\\(`).test(body)), body: 'json' },
+      files: [this.stand.control.addBlob('module.mjs', bytes)],
+    };
+  }
+
+  /** An endpoint with this module; its deployment is named by the module's digest, so that another module is another one. */
+  set(
+    endpoint: string,
+    module: BoundModule | undefined,
+    isolation: Isolation = 'worker',
+    fields: Partial<Route> = {},
+  ): void {
+    const processing: BoundProcessing = module
+      ? { module, isolation, options: {} }
+      : { builtin: 'passthrough', options: {} };
+    const one = target({
+      deployment: `d-${endpoint}-${module?.digest.slice(0, 12) ?? 'builtin'}-${isolation}`,
+      tritonModel: 'm',
+      servers: ['a'],
+      maxBatchSize: 8,
+      inputs: [{ name: 'x', datatype: 'FP32', shape: [-1, -1] }],
+      outputs: [{ name: 'y', datatype: 'FP32', shape: [-1, -1] }],
+      processing,
+    });
+    this.endpoints[endpoint] = route([one], fields);
+  }
+
+  remove(endpoint: string): void {
+    delete this.endpoints[endpoint];
+  }
+
+  /** Until it answers this with 200. */
+  async until(endpoint: string, body: unknown, limitMs = 50_000): Promise<void> {
+    const deadline = Date.now() + limitMs;
+    for (;;) {
+      const answer = await this.ask(endpoint, body);
+      if (answer.status === 200) return;
+      if (Date.now() > deadline) throw new Error(`${endpoint} does not answer: ${answer.status} ${answer.text}`);
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+
+  publish(): Promise<number> {
+    return this.stand.publish({ servers: { a: this.server.at }, endpoints: this.endpoints });
+  }
+
+  ask(endpoint: string, body: unknown, headers: Record<string, string> = {}) {
+    return this.stand.post(`/serve/${endpoint}`, body, headers);
+  }
+}
+
+/** Hooks that double what they are given. */
+export const doubling = `
+  preprocess(body) { return { inputs: { x: float32(body.x, [1, body.x.length]) }, carry: body.tag }; },
+  postprocess(outputs, { carry }) { return { y: Array.from(asFloat32(outputs.y), (v) => v * 2), tag: carry }; },`;

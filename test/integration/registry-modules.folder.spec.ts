@@ -1,0 +1,3 @@
+import { modulesSuite } from './registry-modules.ts';
+
+modulesSuite('a folder', async () => ({}));
