@@ -89,7 +89,7 @@ describe('the command line', () => {
     });
   });
   it.each([
-    ['processing', 'test', 'a.ts', '--fixture', 'b'],
+    ['metrics', 'list', '--endpoint', 'b'],
   ])('%s %s is not available yet, and says what it will do', async (...args) => {
     const { code, err } = await run(...args);
     expect(code).toBe(2);
