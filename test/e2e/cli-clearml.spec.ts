@@ -118,6 +118,32 @@ describe("ClearML's command lines, pasted", () => {
     expect((await paste('perch model remove --endpoint auto_canary')).code).toBe(3);
   }, 120_000);
 
+  it('--engine custom_async with a module and no model; its next version is its next number', async () => {
+    const module = (name: string) => `import { defineProcessing } from '@perch/processing';
+export default defineProcessing({
+  preprocess: (body: { x: number[] }) => ({ inputs: {}, carry: body.x }),
+  process: (_inputs, { carry }) => ({ by: '${name}', sum: carry.reduce((a, b) => a + b, 0) }),
+});
+`;
+    const line = 'perch model add --engine custom_async --endpoint test_model_sum --preprocess sum.ts --wait';
+    for (const [at, name] of ['first', 'second'].entries()) {
+      await writeFile(join(person.folder, 'sum.ts'), module(name));
+      expect(await paste(line)).toMatchObject({
+        code: 0,
+        out: expect.stringContaining(`runs module test_model_sum@${at + 1}`),
+      });
+      let out = '';
+      await until(async () => {
+        out = (await person.run(['endpoint', 'infer', 'test_model_sum', '--json', '{"x": [1, 2, 3]}'])).out;
+        return out.includes(name);
+      }, 30_000);
+      expect(JSON.parse(out)).toEqual({ by: name, sum: 6 });
+    }
+    expect((await person.run(['endpoint', 'show', 'test_model_sum'])).out).toMatch(
+      /follows +no model: its module does all the work/,
+    );
+  }, 120_000);
+
   it('metrics count what requests hold', async () => {
     const line = 'perch metrics add --endpoint other/1 --variable-scalar x=1,3 --variable-enum kind=a,b --log-freq 1.0';
     expect(await paste(line)).toMatchObject({ code: 0, out: expect.stringContaining('counts x, kind') });

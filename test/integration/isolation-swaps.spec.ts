@@ -1,4 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { ModuleHost } from '@perch/processing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { IsolationStand } from './isolation-stand.ts';
 
@@ -31,10 +34,10 @@ describe('another module under load', () => {
       if (Date.now() > deadline) throw new Error(`module ${n} does not answer`);
   };
 
-  it(`${swaps} swaps: no request fails, each answer is of one module, memory comes back`, async () => {
+  it(`${swaps} swaps: no request fails, each answer is of one module`, async () => {
     await put(1);
     // the spare and what is made once are there before memory is looked at
-    for (let n = 2; n <= 4; n += 1) await put(n);
+    await put(2);
     let running = true;
     let sent = 0;
     const failures: string[] = [];
@@ -53,7 +56,7 @@ describe('another module under load', () => {
     const settle = () => new Promise((done) => setTimeout(done, 1_500));
     await settle();
     const before = await residentMb();
-    for (let n = 5; n < 5 + swaps; n += 1) await put(n);
+    for (let n = 3; n < 3 + swaps; n += 1) await put(n);
     await settle();
     const after = await residentMb();
     running = false;
@@ -63,6 +66,51 @@ describe('another module under load', () => {
     );
     expect(failures).toEqual([]);
     expect(seen.size).toBeGreaterThan(swaps / 2);
-    expect(after).toBeLessThan(before * 1.1 + 8);
+    // nobody makes the router collect its garbage: what stays is held below
+  }, 240_000);
+
+  it(`${swaps} swaps: memory after a forced collection is what it was before, to 10 %`, async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const host = new ModuleHost();
+    const load = (n: number) => {
+      const bundle = Buffer.from(
+        `import { defineProcessing } from '@perch/processing';\nexport default defineProcessing({${module(n)}});`,
+      );
+      const facts = {
+        hooks: ['load' as const, 'preprocess' as const, 'postprocess' as const, 'unload' as const],
+        body: 'json' as const,
+      };
+      const files = { list: () => ['module.mjs'], read: async () => bundle };
+      const bound = { name: 'test/swapped', number: n, digest: `digest-${n}`, facts, files: [] };
+      return host.load({
+        module: bound,
+        isolation: 'worker',
+        options: {},
+        files,
+        signature: { inputs: [], outputs: [] },
+        maxBatchSize: 1,
+      });
+    };
+    const residentMb = () => {
+      collect();
+      collect();
+      return process.memoryUsage.rss() / 1_048_576;
+    };
+    let current = await load(1);
+    const swapTo = async (n: number) => {
+      const next = await load(n);
+      await current.unload();
+      current = next;
+    };
+    // the spare is there before memory is looked at
+    for (let n = 2; n <= 3; n += 1) await swapTo(n);
+    const before = residentMb();
+    for (let n = 4; n < 4 + swaps; n += 1) await swapTo(n);
+    const after = residentMb();
+    await current.unload();
+    host.close();
+    console.log(`${swaps} swaps: resident ${before.toFixed(0)} MB before, ${after.toFixed(0)} MB after`);
+    expect(after).toBeLessThan(before * 1.1);
   }, 240_000);
 });

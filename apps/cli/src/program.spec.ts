@@ -88,13 +88,6 @@ describe('the command line', () => {
       err: expect.stringContaining('--output: wants table, json, yaml'),
     });
   });
-  it.each([
-    ['processing', 'test', 'a.ts', '--fixture', 'b'],
-  ])('%s %s is not available yet, and says what it will do', async (...args) => {
-    const { code, err } = await run(...args);
-    expect(code).toBe(2);
-    expect(err).toMatch(/is not available yet: .{10}/);
-  }); // biome-ignore format: rows
 });
 
 describe('every verb', async () => {

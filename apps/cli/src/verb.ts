@@ -57,20 +57,4 @@ export function addVerb(parent: Command, verb: Verb): Command {
   });
 }
 
-/** A verb that is understood and not built yet: it exits 2 and says what it will do. */
-export function addPlanned(parent: Command, name: string, willDo: string): void {
-  parent
-    .command(name, { hidden: true })
-    .description(`not available yet: ${willDo}`)
-    .argument('[args...]')
-    .allowUnknownOption()
-    .helpOption(false)
-    .action(() => {
-      process.stderr.write(
-        `perch: ${parent.parent ? `${parent.name()} ` : ''}${name} is not available yet: ${willDo}\n`,
-      );
-      process.exitCode = 2;
-    });
-}
-
 export const many = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value];

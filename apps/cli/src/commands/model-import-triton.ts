@@ -16,7 +16,7 @@ import { importFault, type ScannedFolder, type ScannedRepository, scanRepository
 import { type Uploaded, uploadVersion } from '../upload/version.apply.ts';
 import type { Options } from '../verb.ts';
 import { versionPath } from '../version.source.ts';
-import { wishOf } from './model-upload.ts';
+import { carriedProcessing, wishOf } from './model-upload.ts';
 
 interface Row {
   model: string;
@@ -130,6 +130,7 @@ async function importVersion(
     anywhere: true,
     progress: invocation.output === 'table',
     uses: Object.keys(uses).length > 0 ? uses : undefined,
+    ...(version.served ? await carriedProcessing(client, options) : {}),
     ...kind,
     ...described,
     metadata: { ...metadata, 'triton.version': String(version.folder) },

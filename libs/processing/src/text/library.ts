@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { type NormalizerJson, readNormalizer } from './normalizer.ts';
 import { type PreTokenizerJson, readPreTokenizer } from './pre-tokenizer.ts';
+import { encodeSections, type SectionedTokenizer } from './sections.ts';
 
 /** What is used of the library's tokenizer (its own types do not resolve under NodeNext). */
 export interface LibraryTokenizer {
@@ -21,12 +22,6 @@ export interface LibraryDecoder {
   config: { type?: string };
   decode_chain(tokens: string[]): string[];
   decoders?: { config: { type?: string }; decode_chain(tokens: string[]): string[] }[];
-}
-
-/** Parts that are replaced. */
-interface OpenTokenizer {
-  normalizer: ((text: string) => string) | null;
-  pre_tokenizer: ((text: string, options: { section_index: number }) => string[]) | null;
 }
 
 export interface LibraryJson {
@@ -56,7 +51,8 @@ export const openLibrary = (json: unknown): LibraryTokenizer =>
 export function openCorrected(json: LibraryJson): LibraryTokenizer {
   checkModel(json);
   const library = openLibrary({ ...json, pre_tokenizer: null, post_processor: null });
-  const open = library as unknown as OpenTokenizer;
+  const open = library as unknown as SectionedTokenizer;
+  open.encode_text = (text) => encodeSections(open, text);
   if (json.normalizer) open.normalizer = readNormalizer(json.normalizer);
   if (json.pre_tokenizer) {
     const split = readPreTokenizer(json.pre_tokenizer);
