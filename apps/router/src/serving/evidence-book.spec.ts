@@ -226,7 +226,8 @@ describe('whatever comes in whatever order', () => {
             const go = () => how !== 'lost' && trials[place]!.firstOutcome({ outcome: how, durationMs: one.takes });
             return [{ at: one.at + one.takes, go }];
           }),
-          ...times.map((at) => ({ at, go: () => check(at) })),
+          // a look tells what is old enough: it comes so much later than what it tells of
+          ...times.map((at) => ({ at: at + settleMs, go: () => check(at) })),
         ].sort((a, b) => a.at - b.at);
         const check = (at: number, all = false) => {
           last = tell(at, all) ?? last;

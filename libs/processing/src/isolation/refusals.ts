@@ -43,7 +43,7 @@ const fromBundle = (frame = ''): boolean => !frame.includes('node:') && !frame.i
 
 /** There is no environment; a module that looks for a variable is told so. */
 export function refuseEnvironment(): void {
-  process.env = new Proxy<Record<string, string>>(
+  const value = new Proxy<Record<string, string>>(
     {},
     {
       get(_, name) {
@@ -53,4 +53,5 @@ export function refuseEnvironment(): void {
       },
     },
   );
+  Object.defineProperty(process, 'env', { value });
 }

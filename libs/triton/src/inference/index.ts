@@ -1,3 +1,5 @@
+export { inferAnswer } from '../server/json-answers.ts';
+export { type HttpInfer, readJsonInfer } from '../server/json-request.ts';
 export {
   binaryPartsOf,
   decodeHttpResponse,
@@ -8,8 +10,6 @@ export {
   type NamedTensor,
   TritonFault,
 } from '../wire/index.ts';
-export { inferAnswer } from '../server/json-answers.ts';
-export { type HttpInfer, readJsonInfer } from '../server/json-request.ts';
 export { ChunkedBody } from './chunked-body.ts';
 export { ConnectionFault, type Reached } from './connection-fault.ts';
 export { GrpcTransport } from './grpc.client.ts';
