@@ -1,4 +1,4 @@
-import { AppError, type Endpoint } from '@perch/contracts';
+import { AppError, type Endpoint, type EndpointWhy } from '@perch/contracts';
 import type { AdminClient } from '../admin.client.ts';
 import { waitUntil } from '../wait.ts';
 
@@ -30,11 +30,25 @@ export async function waitReady(client: AdminClient, wished: Endpoint, limitMs: 
         );
       if (!seen || phase !== 'ready') return { done: false, standing: `${phase} (${reason}): ${message}` };
       // The routing table is on its way: ready means that the next request is served.
-      const served = await client.routerServes(wished.name);
-      return { done: served !== false, standing: 'ready; the router has not taken the table yet' };
+      if ((await client.routerServes(wished.name)) === false)
+        return { done: false, standing: 'ready; the router has not taken the table yet' };
+      const standing = latest.spec.processing?.module && (await moduleStanding(client, wished.name));
+      return standing ? { done: false, standing } : { done: true, standing: '' };
     },
     limitMs,
     `endpoint ${wished.name} ready`,
   );
   return latest;
+}
+
+/**
+ * What routers still do before the newest deployment's module answers; the version alone does not tell, since it may be the
+ * one that served before. Throws `module` when a router could not load it.
+ */
+async function moduleStanding(client: AdminClient, name: string): Promise<string | undefined> {
+  const { chain } = await client.call<EndpointWhy>(`${endpointPath(name)}/why`);
+  const steps = chain.filter(({ step }) => step === 'router');
+  const failed = steps.find(({ state }) => state === 'failed');
+  if (failed) throw new AppError('module', `endpoint ${name}: ${failed.message}`);
+  return steps.find(({ state }) => state === 'waiting')?.message;
 }
