@@ -34,7 +34,12 @@ async function writeImageEncoder(folder) {
   await writeModel(join(folder, 'model.onnx'), {
     weights: [
       constant('filters', types.FP32, [4, 3, 1, 1], filters),
-      constant('threshold', types.FP32, [4], Float32Array.from(colours, (colour) => colour[3])),
+      constant(
+        'threshold',
+        types.FP32,
+        [4],
+        Float32Array.from(colours, (colour) => colour[3]),
+      ),
     ],
     graph: {
       name: 'image-encoder',

@@ -18,7 +18,9 @@ async function landscape(upper, lower) {
   const data = Buffer.alloc(width * height * 3);
   for (let i = 0; i < data.length; i++)
     data[i] = level(Math.floor(i / 3) % width, Math.floor(i / 3 / width), i % 3, of);
-  return sharp(data, { raw: { width, height, channels: 3 } }).jpeg({ quality: 88 }).toBuffer();
+  return sharp(data, { raw: { width, height, channels: 3 } })
+    .jpeg({ quality: 88 })
+    .toBuffer();
 }
 
 /** Name and file of each picture. */
