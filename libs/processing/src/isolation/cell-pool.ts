@@ -16,8 +16,9 @@ export interface PoolSettings {
   offHeapMb: number;
   loadLimitMs: number;
   unloadLimitMs: number;
-  /** A cell that gives no sign of life for so long is ended. */
+  /** A cell whose hook stands still for so long is ended; in no hook it may be longer: loading native code is no fault. */
   stuckLimitMs: number;
+  silentLimitMs: number;
 }
 
 export interface PoolParts {
@@ -94,7 +95,7 @@ export class CellPool implements CellOwner {
   /** Looks after deadlines, memory and load; called every few milliseconds. */
   sweep(nowMs: number): void {
     const { label, parts } = this;
-    for (const cell of [...this.cells]) cell.sweep(nowMs, parts.settings.stuckLimitMs);
+    for (const cell of [...this.cells]) cell.sweep(nowMs, parts.settings);
     if (this.waiting.some((job) => nowMs >= job.deadlineAtMs)) {
       const late = this.waiting.filter((job) => nowMs >= job.deadlineAtMs);
       this.waiting = this.waiting.filter((job) => nowMs < job.deadlineAtMs);
@@ -281,10 +282,9 @@ export class CellPool implements CellOwner {
     const { settings } = this.parts;
     const mostBytes = settings.offHeapMb * 1_048_576;
     for (const cell of [...this.cells]) {
+      const heldMb = Math.round(cell.offHeapBytes / 1_048_576);
       if (cell.offHeapBytes > mostBytes)
-        cell.end(
-          `it held ${Math.round(cell.offHeapBytes / 1_048_576)} MB of buffers, more than ${settings.offHeapMb} MB`,
-        );
+        cell.end(`it held ${heldMb} MB of buffers, more than ${settings.offHeapMb} MB`);
       else cell.ping(nowMs);
     }
     const loads = this.cells.map((cell) => loadOf(cell, nowMs));

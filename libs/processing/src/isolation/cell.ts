@@ -141,7 +141,7 @@ export class Cell implements CellListener {
   }
 
   /** Gives up calls whose time has passed, and ends the cell where one of them stands still in its hook. */
-  sweep(nowMs: number, stuckLimitMs: number): void {
+  sweep(nowMs: number, { stuckLimitMs, silentLimitMs }: { stuckLimitMs: number; silentLimitMs: number }): void {
     const running = this.port.running();
     for (const [id, job] of this.jobs) {
       if (nowMs < job.deadlineAtMs) continue;
@@ -154,7 +154,7 @@ export class Cell implements CellListener {
     // what runs was given up before it began
     if (running > 0 && !this.jobs.has(running) && this.stuckMs(nowMs) > stuckLimitMs)
       this.end('it stood still', running);
-    if (this.pingedAtMs !== undefined && running === 0 && nowMs - this.pingedAtMs > stuckLimitMs)
+    if (this.pingedAtMs !== undefined && running === 0 && nowMs - this.pingedAtMs > silentLimitMs)
       this.end(`it stood still for ${Math.round(nowMs - this.pingedAtMs)} ms, outside of any hook`);
   }
 

@@ -27,6 +27,7 @@ export const usualIsolation: IsolationSettings = {
   loadLimitMs: 30_000,
   unloadLimitMs: 10_000,
   stuckLimitMs: 1_000,
+  silentLimitMs: 5_000,
 };
 
 export interface ModuleToLoad {
