@@ -77,11 +77,14 @@ describe.skipIf(missingReason('triton'))('the rules our checks are held to, on a
     if (!failure.includes('failed to poll from model repository')) return failure;
     let line = '';
     await expect
-      .poll(async () => {
-        line =
-          new RegExp(`Poll failed for model directory '${rule.name}': (.*)`).exec(await server.tail(80))?.[1] ?? '';
-        return line;
-      })
+      .poll(
+        async () => {
+          line =
+            new RegExp(`Poll failed for model directory '${rule.name}': (.*)`).exec(await server.tail(80))?.[1] ?? '';
+          return line;
+        },
+        { timeout: 15_000 },
+      )
       .not.toBe('');
     return line;
   }

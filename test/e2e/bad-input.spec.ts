@@ -113,11 +113,11 @@ describe('bad input through the whole product: a clear error, and nothing change
     const answer = await admin.call<{ code: string; detail: string }>('POST', '/endpoints', {
       name: 'bad/later',
       model: { project: 'bad', name: 'scale' },
-      processing: { module: 'mine@1' },
+      limits: { concurrency: 4 },
     });
     expect(answer.body).toMatchObject({
       code: 'not_available_yet',
-      detail: expect.stringContaining('processing.module'),
+      detail: expect.stringContaining('limits.concurrency'),
     });
     expect((await admin.call('GET', `/endpoints/${encodeURIComponent('bad/later')}`)).status).toBe(404);
   });
