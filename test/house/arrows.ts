@@ -14,7 +14,8 @@ export const arrows: Record<string, readonly string[]> = {
   triton: ['contracts', 'platform'],
   sync: ['contracts', 'triton/control', 'triton/inference', 'platform'],
   routing: ['contracts'],
-  processing: ['contracts', 'platform'],
+  // every thread of a module loads it: nothing of the programs' own
+  processing: ['contracts', 'platform/timing'],
   cli: ['contracts', 'processing'],
   'control-plane': [
     'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'processing', 'triton/control', 'platform',

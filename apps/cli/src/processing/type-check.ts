@@ -43,7 +43,7 @@ function optionsOf(ts: typeof TypeScript, sdk: InstalledSdk): TypeScript.Compile
     skipLibCheck: true,
     experimentalDecorators: true,
     // what the SDK takes of its sisters is no part of its types, and costs a second to be read
-    paths: { [sdkName]: [sdk.typesFile], '@perch/platform': [nothing], sharp: [nothing] },
+    paths: { [sdkName]: [sdk.typesFile], sharp: [nothing] },
     ...(sdk.nodeTypes ? { types: ['node'], typeRoots: [sdk.nodeTypes] } : { types: [] }),
   };
 }

@@ -1,5 +1,5 @@
 import { AppError } from '@perch/contracts';
-import { withTimeout } from '@perch/platform';
+import { withTimeout } from '@perch/platform/timing';
 import { afterEnd, type BreakerState, closedForMs, freshBreaker } from './breaker.decide.ts';
 import type { CellListener, CellPort } from './cell.port.ts';
 import { type Binding, Cell, type CellOwner } from './cell.ts';
