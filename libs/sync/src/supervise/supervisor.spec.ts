@@ -78,7 +78,8 @@ describe.skipIf(process.platform !== 'linux')('Supervisor', () => {
     const next = await childOf(lines);
     const pid = supervisor.pid!;
     await supervisor.stop();
-    expect([lives(pid), lives(next)]).toEqual([false, false]);
+    // ended at once, and gone when the system has buried it
+    await until(() => expect([lives(pid), lives(next)]).toEqual([false, false]));
     expect(supervisor.supervision).toMatchObject({ state: 'stopping', lastExit: 'ended as asked (SIGTERM)' });
   });
 
