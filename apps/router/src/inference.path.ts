@@ -151,10 +151,10 @@ export class InferencePath implements CallHost {
   /** The same for a copy that nobody waits for. */
   async copy(call: ShadowCall): Promise<JudgedReply | undefined> {
     const { arm, endpoint, timeoutMs } = call;
-    const prepared = arm.processing.preprocess(call.body(), call.head.headers['content-type'], call);
-    const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
     // what a module makes of several calls is not compared
     if (arm.processing.process !== undefined) return undefined;
+    const prepared = arm.processing.preprocess(call.body(), call.head.headers['content-type'], call);
+    const { inputs, carry } = prepared instanceof Promise ? await prepared : prepared;
     const tensors = namedTensors(inputs);
     const answer = await this.dispatch.once(arm, endpoint, timeoutMs, ({ server, model, modelVersion }, options) =>
       this.transport.infer(server, { modelName: model, modelVersion, inputs: tensors }, options),

@@ -40,7 +40,7 @@ function requestOf(
   return { method: action === '/infer' ? 'POST' : 'GET', model, modelVersion, action, headers, body };
 }
 
-function declaredBy({ arm }: Call): DeclaredTensors | undefined {
+function declaredBy({ arm }: Pick<Call, 'arm'>): DeclaredTensors | undefined {
   const facts = arm.target.processing.module?.facts;
   return facts?.inputs && { inputs: facts.inputs, outputs: facts.outputs ?? arm.target.outputs };
 }
@@ -155,6 +155,8 @@ export class OipPath {
   /** The same for a copy that nobody waits for. */
   async copy(call: ShadowCall): Promise<JudgedReply | undefined> {
     const { arm, endpoint, timeoutMs, head, pieces: body } = call;
+    // its tensors are a module's, not the model's
+    if (declaredBy(call)) return undefined;
     const answer = await this.dispatch.once(arm, endpoint, timeoutMs, (upstream, options) =>
       this.transport.forward(upstream.server, requestOf(head, body, '/infer', upstream), options),
     );

@@ -52,7 +52,7 @@ export class RouterApplication implements HttpApplication {
   admit(exchange: HttpExchange): number | HttpReply {
     const { path, headers } = exchange.head;
     const isServe = path.startsWith('/serve/');
-    if (path.startsWith('/v1/')) return this.admitOpenAi(exchange, path);
+    if (!isServe && path.startsWith('/v1/')) return this.admitOpenAi(exchange, path);
     if (!isServe && path !== '/v2' && !path.startsWith('/v2/')) return otherBodyBytes;
     const requestId = requestIdOf(headers['x-request-id']);
     const shape = isServe ? 'serve' : 'oip';

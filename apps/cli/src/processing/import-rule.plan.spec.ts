@@ -14,7 +14,7 @@ describe('what a module may import', () => {
     ['util', { left: 'node:util' }],
     ['node:util/types', { left: 'node:util/types' }],
     ['./labels.ts', { bundled: true }],
-    ['../shared/words.ts', { bundled: true }],
+    ['../lexicon/words.ts', { bundled: true }],
     ['..', { bundled: true }],
     ['papaparse', { bundled: true }],
     ['papaparse/lib/x.js', { bundled: true }],

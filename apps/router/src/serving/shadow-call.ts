@@ -1,4 +1,4 @@
-import type { RouteRollout, Tensors } from '@perch/contracts';
+import { AppError, type RouteRollout, type Tensors } from '@perch/contracts';
 import type { CallContext, ServeOptions } from '@perch/processing';
 import type { RequestHead } from '../http1/index.ts';
 import type { Call, CallHost } from './call.ts';
@@ -15,8 +15,6 @@ export class ShadowCall implements CallContext {
   /** Flags that count in the rollout. */
   readonly flags = new Set<string>();
   readonly state: Record<string, unknown> = {};
-  /** Asks the candidate's model; set by the path that runs the copy. */
-  model!: (inputs: Tensors) => Promise<Tensors>;
   private readonly live: Call;
   private readonly host: CallHost | undefined;
   private readonly deadlineAt: number;
@@ -59,8 +57,8 @@ export class ShadowCall implements CallContext {
   }
   /** A copy is judged by what its module answers, without what the module may write or ask elsewhere. */
   log(): void {}
-  infer(inputs: Tensors): Promise<Tensors> {
-    return this.model(inputs);
+  async infer(): Promise<Tensors> {
+    throw new AppError('invalid', 'a copy of a request makes the one call of its model alone');
   }
   serve(endpoint: string, body: unknown, options?: ServeOptions): Promise<unknown> {
     return this.host!.serve(this.live, endpoint, body, options);
