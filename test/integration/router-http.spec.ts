@@ -4,6 +4,7 @@ import { ConnectionFault, HttpTransport } from '@perch/triton/inference';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpApplication, type HttpExchange, HttpServer } from '../../apps/router/src/http1/index.ts';
+import { Wire } from '../support/wire.ts';
 
 const until = async (holds: () => boolean, limitMs = 5_000): Promise<void> => {
   const deadline = Date.now() + limitMs;
@@ -34,22 +35,6 @@ class Echo implements HttpApplication {
   }
   release() {
     for (const reply of this.waiting.splice(0)) reply();
-  }
-}
-
-/** A client that sends bytes and keeps all that comes back. */
-class Wire {
-  got = '';
-  ended = false;
-  readonly socket: Socket;
-  constructor(port: number) {
-    this.socket = connect(port, '127.0.0.1');
-    this.socket.on('data', (bytes) => (this.got += bytes.toString('latin1')));
-    this.socket.on('close', () => (this.ended = true));
-    this.socket.on('error', () => undefined);
-  }
-  get statuses() {
-    return [...this.got.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]));
   }
 }
 

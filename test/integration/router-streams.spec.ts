@@ -1,4 +1,3 @@
-import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   type HttpApplication,
@@ -6,6 +5,7 @@ import {
   HttpServer,
   type ReplyStream,
 } from '../../apps/router/src/http1/index.ts';
+import { Wire } from '../support/wire.ts';
 
 const until = async (holds: () => boolean, limitMs = 5_000): Promise<void> => {
   const deadline = Date.now() + limitMs;
@@ -34,21 +34,6 @@ class Streaming implements HttpApplication {
   }
 }
 
-class Wire {
-  got = '';
-  ended = false;
-  readonly socket: Socket;
-  constructor(port: number) {
-    this.socket = connect(port, '127.0.0.1');
-    this.socket.on('data', (bytes) => (this.got += bytes.toString('utf8')));
-    this.socket.on('close', () => (this.ended = true));
-    this.socket.on('error', () => undefined);
-  }
-  get body() {
-    return this.got.slice(this.got.indexOf('\r\n\r\n') + 4);
-  }
-}
-
 const post = (path: string, version = '1.1') => `POST ${path} HTTP/${version}\r\nHost: x\r\nContent-Length: 1\r\n\r\nb`;
 const megabyte = 'x'.repeat(1_048_576);
 
@@ -58,7 +43,7 @@ describe('replies that are sent as they come about', () => {
   let port: number;
   let wires: Wire[] = [];
   const open = (at = port) => {
-    const wire = new Wire(at);
+    const wire = new Wire(at, 'utf8');
     wires.push(wire);
     return wire;
   };

@@ -107,3 +107,13 @@ export function pageOf<T>(rows: T[], limit: number, keyOf: (row: T) => string | 
   const last = items.at(-1);
   return { items, nextCursor: rows.length > limit && last !== undefined ? writeCursor(keyOf(last)) : null };
 }
+
+/** A page of what is known by its name: of the rows behind the cursor those that the caller's key may see. */
+export async function pageByName<T extends { name: string }>(
+  { endpoints }: Actor,
+  { cursor, limit }: PageQuery,
+  list: (after: string | null, limit: number) => Promise<T[]>,
+): Promise<Page<T>> {
+  const page = pageOf(await list(readTextCursor(cursor) ?? null, limit + 1), limit, ({ name }) => name);
+  return { ...page, items: page.items.filter(({ name }) => inScopes(endpoints, name)) };
+}

@@ -12,19 +12,7 @@ import {
 import { PipelineService } from '@perch/endpoints';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
-import {
-  Allow,
-  Answers,
-  By,
-  Idempotent,
-  IfMatch,
-  inScopes,
-  type PageQuery,
-  pageOf,
-  pageQuery,
-  readTextCursor,
-  setEtag,
-} from './http.ts';
+import { Allow, Answers, By, Idempotent, IfMatch, type PageQuery, pageByName, pageQuery, setEtag } from './http.ts';
 
 /** A pipeline is a name that requests are sent to, so keys are scoped to it as to an endpoint. */
 const Named = () => Param('pipeline', { schema: endpointName });
@@ -37,10 +25,8 @@ export class PipelineController {
   @Get()
   @Allow('viewer')
   @Answers(paged(pipeline), 'Pipelines in order of their names, with what runs each node now')
-  async list(@By() actor: Actor, @Query({ schema: pageQuery }) query: PageQuery) {
-    const rows = await this.pipelines.list(readTextCursor(query.cursor) ?? null, query.limit + 1);
-    const page = pageOf(rows, query.limit, ({ name }) => name);
-    return { ...page, items: page.items.filter(({ name }) => inScopes(actor.endpoints, name)) };
+  list(@By() actor: Actor, @Query({ schema: pageQuery }) query: PageQuery) {
+    return pageByName(actor, query, (after, limit) => this.pipelines.list(after, limit));
   }
 
   @Post()

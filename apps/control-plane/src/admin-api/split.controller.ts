@@ -2,19 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Res }
 import { type Actor, endpointName, paged, type SplitSpec, split, splitSpec } from '@perch/contracts';
 import { SplitService } from '@perch/endpoints';
 import type { FastifyReply } from 'fastify';
-import {
-  Allow,
-  Answers,
-  By,
-  Idempotent,
-  IfMatch,
-  inScopes,
-  type PageQuery,
-  pageOf,
-  pageQuery,
-  readTextCursor,
-  setEtag,
-} from './http.ts';
+import { Allow, Answers, By, Idempotent, IfMatch, type PageQuery, pageByName, pageQuery, setEtag } from './http.ts';
 
 /** A split is a name that requests are sent to, so keys are scoped to it as to an endpoint. */
 const Named = () => Param('split', { schema: endpointName });
@@ -27,10 +15,8 @@ export class SplitController {
   @Get()
   @Allow('viewer')
   @Answers(paged(split), 'Splits in order of their names, with where each share goes now')
-  async list(@By() actor: Actor, @Query({ schema: pageQuery }) query: PageQuery) {
-    const rows = await this.splits.list(readTextCursor(query.cursor) ?? null, query.limit + 1);
-    const page = pageOf(rows, query.limit, ({ name }) => name);
-    return { ...page, items: page.items.filter(({ name }) => inScopes(actor.endpoints, name)) };
+  list(@By() actor: Actor, @Query({ schema: pageQuery }) query: PageQuery) {
+    return pageByName(actor, query, (after, limit) => this.splits.list(after, limit));
   }
 
   @Post()
