@@ -90,17 +90,26 @@ describe.skipIf(missingReason('triton'))('the rules our checks are held to, on a
   }
 
   it('are its own', { timeout: 240_000 }, async () => {
-    const wrong: string[] = [];
+    const wrong = new Map<string, string>();
     const judge = async (rule: ConfigRule) => {
       const words = await refusal(rule);
-      if (!(rule.real ? rule.real.test(words) : words === '')) wrong.push(`${rule.name}: ${words || 'taken'}`);
+      if (rule.real ? rule.real.test(words) : words === '') wrong.delete(rule.name);
+      else wrong.set(rule.name, words || 'taken');
       if (words === '') await control.unload(rule.name);
     };
     // Failing loads side by side have ended the server; the others only wait for one another.
     for (const rule of configRules.filter(({ real }) => real)) await judge(rule);
     const fine = configRules.filter(({ real }) => !real);
-    for (let at = 0; at < fine.length; at += 6) await Promise.all(fine.slice(at, at + 6).map(judge));
-    expect(wrong).toEqual([]);
+    for (let at = 0; at < fine.length; at += 6) {
+      const some = fine.slice(at, at + 6);
+      await Promise.all(some.map(judge));
+      if (!some.some(({ name }) => wrong.has(name))) continue;
+      // Now and then these end it, too: one after the other then, and what is refused or ends it alone is wrong.
+      await startAgain();
+      await control.load('scale');
+      for (const rule of some) await judge(rule);
+    }
+    expect(Object.fromEntries(wrong)).toEqual({});
   });
 
   it('refuse warm-up requests that cannot run, or it ends with them', { timeout: 120_000 }, async () => {
