@@ -10,7 +10,7 @@ const decorators = swc.vite(swcSettings);
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const alias = [
   { find: /^@perch\/migrations$/, replacement: at('migrations/index.ts') },
-  { find: '@perch/platform/timing', replacement: at('libs/platform/src/timing.ts') },
+  { find: /^@perch\/(\w+)\/(plain|timing|host)$/, replacement: at('libs/$1/src/$2.ts') },
   { find: /^@perch\/(platform|triton)\/(\w+)$/, replacement: at('libs/$1/src/$2/index.ts') },
   { find: /^@perch\/([a-z-]+)$/, replacement: at('libs/$1/src/index.ts') },
 ];

@@ -2,7 +2,7 @@
  * How many pictures a core prepares in a second: JPEG 640 x 480 to [1, 3, 224, 224] FP32, as the built-in does it for a
  * request (decoding, Pillow's bilinear, mean and deviation), beside what sharp alone takes to decode and resize it.
  */
-import { loadProcessing } from '@perch/processing';
+import { loadProcessing } from '@perch/processing/host';
 import sharp from 'sharp';
 import { median } from './measure.mjs';
 

@@ -2,7 +2,8 @@
  * How many short texts (12 words) a core takes through the text built-ins alone, without HTTP and without a model:
  * body to tensors, tensors to reply; and what tokenizing alone costs for each kind of tokenizer.
  */
-import { float32, loadProcessing } from '@perch/processing';
+import { float32 } from '@perch/processing';
+import { loadProcessing } from '@perch/processing/host';
 import { tokenizerKinds } from '../libs/processing/fixtures/tokenizers/tokenizers.mjs';
 import { median } from './measure.mjs';
 

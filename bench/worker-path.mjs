@@ -49,7 +49,7 @@ async function measureOnce(loaded, seconds) {
 }
 
 export async function measureWorkerPath({ rounds, seconds, say }) {
-  const { ModuleHost } = await import('@perch/processing'); // reads what was built just now
+  const { ModuleHost } = await import('@perch/processing/host'); // reads what was built just now
   const host = new ModuleHost();
   const bundle = Buffer.from(source);
   const module = {

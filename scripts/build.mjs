@@ -1,5 +1,6 @@
 /**
- * Transpiles projects with swc, every file below src/ into dist/ (types are checked by `npm run check`, not here).
+ * Transpiles projects with swc, every file below src/ into dist/ (types are checked by `npm run check`, not here), and
+ * writes declarations of the entries that a project's package.json gives types of in dist/.
  * Without an argument: every project, only files newer than their build; with a folder: that project.
  */
 import { existsSync } from 'node:fs';
@@ -7,6 +8,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transform } from '@swc/core';
+import { writeDeclarations } from './declarations.mjs';
 import { swcSettings } from './swc.mjs';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
@@ -47,6 +49,11 @@ async function buildProject(folder) {
     await transpile(file, target);
     built += 1;
   }
+  const manifest = join(folder, 'package.json');
+  const { exports = {} } = existsSync(manifest) ? JSON.parse(await readFile(manifest, 'utf8')) : {};
+  for (const { types } of Object.values(exports))
+    if (types?.startsWith('./dist/'))
+      await writeDeclarations(join(src, relative('dist', types).replace(/\.d\.ts$/, '.ts')), src, dist);
   for (const file of await filesBelow(dist)) if (!wanted.has(file) && /\.js(\.map)?$/.test(file)) await rm(file);
   return built;
 }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { allImports, arrows, brokenRules, importsOf, sourceFiles } from './arrows.ts';
+import { allImports, arrows, brokenRules, importsOf, packagesLoadedWith, sourceFiles } from './arrows.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
@@ -41,6 +41,21 @@ describe('the arrows of the house', () => {
     ['libs/fleet/src/fleet.plan.ts', `import { DataSource } from 'typeorm';`, 'typeorm only in'],
   ])('refuses %s with %s', (file, code, fault) => {
     expect(brokenRules(importsOf(file, code)).join('\n')).toContain(fault);
+  });
+
+  it.each([
+    'libs/contracts/src/plain.ts',
+    'libs/processing/src/index.ts',
+    'libs/processing/src/isolation/thread.entry.ts',
+    'libs/processing/src/isolation/child.entry.ts',
+  ])('a module starts with nothing that takes long: %s', (entry) => {
+    const heavy = packagesLoadedWith(root, entry).filter((name) => !name.startsWith('node:'));
+    expect(heavy.filter((name) => name !== '@perch/contracts/plain')).toEqual([]);
+  });
+
+  it('finds what would be loaded with a file', () => {
+    expect(packagesLoadedWith(root, 'libs/processing/src/host.ts')).toContain('@perch/contracts');
+    expect(packagesLoadedWith(root, 'libs/contracts/src/index.ts')).toContain('zod');
   });
 
   it('reads no import out of a comment', () => {

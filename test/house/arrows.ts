@@ -15,16 +15,16 @@ export const arrows: Record<string, readonly string[]> = {
   sync: ['contracts', 'triton/control', 'triton/inference', 'platform'],
   routing: ['contracts'],
   // every thread of a module loads it: nothing of the programs' own
-  processing: ['contracts', 'platform/timing'],
-  cli: ['contracts', 'processing'],
+  processing: ['contracts', 'contracts/plain', 'platform/timing'],
+  cli: ['contracts', 'processing', 'processing/host'],
   'control-plane': [
-    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'processing', 'triton/control', 'platform',
+    'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'processing/host', 'triton/control', 'platform',
     'platform/database',
     'migrations',
   ], // biome-ignore format: one list
   agent: ['contracts', 'sync', 'triton/control', 'triton/inference', 'platform'],
   engine: ['contracts', 'triton/server', 'triton/control', 'platform'],
-  router: ['contracts', 'routing', 'processing', 'triton/inference', 'platform'],
+  router: ['contracts', 'routing', 'processing', 'processing/host', 'triton/inference', 'platform'],
 };
 
 /** Packages that one project alone may import. */
@@ -100,3 +100,20 @@ export function sourceFiles(root: string): string[] {
 
 export const allImports = (root: string): Import[] =>
   sourceFiles(root).flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
+
+/** Packages that are loaded with a file, by itself or by what it imports: no types, nothing that is imported later. */
+export function packagesLoadedWith(root: string, entry: string): string[] {
+  const found = new Set<string>();
+  const seen = new Set<string>();
+  const walk = (file: string) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const code = readFileSync(join(root, file), 'utf8').replace(/\bimport type\b[^;]*;|\bexport type\b[^;]*;/g, '');
+    for (const { specifier } of importsOf(file, code.replace(/\bimport\(/g, 'later('))) {
+      if (specifier.startsWith('.')) walk(relative('/', resolve('/', dirname(file), specifier)));
+      else found.add(specifier);
+    }
+  };
+  walk(entry);
+  return [...found].sort();
+}

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { BoundModule } from '@perch/contracts';
-import { type CallContext, ModuleHost } from '@perch/processing';
+import { type CallContext } from '@perch/processing';
+import { ModuleHost } from '@perch/processing/host';
 import { afterAll, describe, expect, it } from 'vitest';
 
 const bundle = Buffer.from(`

@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Signature, Tensors } from '@perch/contracts';
-import { asInt64, type CallContext, float32, type LoadedProcessing, loadProcessing } from '@perch/processing';
+import { asInt64, type CallContext, float32 } from '@perch/processing';
+import { type LoadedProcessing, loadProcessing } from '@perch/processing/host';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type MinilmVariant, minilmFolder } from '../support/models.ts';
 

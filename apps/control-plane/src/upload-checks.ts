@@ -50,7 +50,7 @@ async function parityFaults(upload: UploadSight): Promise<UploadFault[]> {
     try {
       if (!upload.files.some((file) => file.path === tokenizer))
         throw new AppError('invalid', `${path}: there is no ${tokenizer} that it could be about`);
-      const { checkTokenizer } = await import('@perch/processing');
+      const { checkTokenizer } = await import('@perch/processing/host');
       await checkTokenizer(
         { path: tokenizer, text: await upload.text(tokenizer, maxTokenizerBytes) },
         { path, text: await upload.text(path, maxParityBytes) },

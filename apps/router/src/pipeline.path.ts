@@ -1,5 +1,5 @@
 import { AppError } from '@perch/contracts';
-import { type NodeTrace, type NodeTurn, readBody, runPipeline } from '@perch/processing';
+import { type NodeTrace, type NodeTurn, readBody, runPipeline } from '@perch/processing/host';
 import type { HttpReply } from './http1/index.ts';
 import { Call, type CallHost } from './serving/call.ts';
 import type { CustomStats } from './serving/custom-stats.ts';

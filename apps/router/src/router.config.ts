@@ -1,6 +1,6 @@
 import { availableParallelism, hostname } from 'node:os';
 import { commonSettings, type ListenAddress, listenAddress, readConfig, tlsSettings } from '@perch/platform';
-import type { IsolationSettings } from '@perch/processing';
+import type { IsolationSettings } from '@perch/processing/host';
 import { z } from 'zod';
 
 const settings = z.object({

@@ -1,4 +1,11 @@
 import { z } from 'zod';
+import {
+  type DecodeOptions,
+  imageChoices,
+  imageDefaults,
+  imageFilters,
+  type PreparationOptions,
+} from './image-options.ts';
 
 const side = z.number().int().min(1).max(16_384);
 const level = z.number().min(0).max(255);
@@ -9,75 +16,41 @@ const fileName = z.string().min(1).max(512);
 const tensorName = z.string().min(1).max(256);
 
 const imageBox = z.strictObject({ height: side, width: side });
-export type ImageBox = z.output<typeof imageBox>;
 
-/** Both sides; or one side, the other one by the picture's own proportions. */
 const imageSize = z.union([
   imageBox,
   z.strictObject({ shortestEdge: side, longestEdge: side.optional() }),
   z.strictObject({ longestEdge: side }),
   z.strictObject({ height: side, maxWidth: side.optional() }),
 ]);
-export type ImageSize = z.output<typeof imageSize>;
 
-/** Filters of Pillow by their names there. */
-export const imageFilters = ['nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos'] as const;
-export type ImageFilter = (typeof imageFilters)[number];
-
-/** What is read of a picture, and how far. Anything beyond a limit is refused by its header, before it is decoded. */
 const imageLimits = {
-  /** Of one picture's file. */
-  maxBytes: z.number().int().min(1).max(268_435_456).default(20_971_520),
-  /** Width times height. */
-  maxPixels: z.number().int().min(1).max(268_435_456).default(40_000_000),
-  /** Of decoding one picture, in whole seconds. */
-  decodeSeconds: z.number().int().min(1).max(300).default(10),
-  /** What happens to a picture of several frames. */
-  animated: z.enum(['refuse', 'first']).default('refuse'),
-  /** Turn the picture as its EXIF orientation says. */
-  orient: z.boolean().default(true),
-  /** Transparent pixels: laid over `background`, or their colour taken as it is (as Pillow's `convert('RGB')` does). */
-  alpha: z.enum(['flatten', 'drop']).default('flatten'),
-  background: colour.default([255, 255, 255]),
+  maxBytes: z.number().int().min(1).max(268_435_456).default(imageDefaults.maxBytes),
+  maxPixels: z.number().int().min(1).max(268_435_456).default(imageDefaults.maxPixels),
+  decodeSeconds: z.number().int().min(1).max(300).default(imageDefaults.decodeSeconds),
+  animated: z.enum(imageChoices.animated).default(imageDefaults.animated),
+  orient: z.boolean().default(imageDefaults.orient),
+  alpha: z.enum(imageChoices.alpha).default(imageDefaults.alpha),
+  background: colour.default(imageDefaults.background),
 };
 
-/** How a picture becomes numbers. Left out: as the version's preprocessor_config.json says, else as stands here. */
 const imagePreparation = {
-  /** Default: the sides that the model's input names, else as the picture is. */
   size: imageSize.optional(),
-  /**
-   * With both sides in `size`: `stretch` (default) to them; `cover`: fill them and cut what is beyond, in the middle;
-   * `contain`: fit into them and fill the rest with `padColor`.
-   */
-  fit: z.enum(['stretch', 'cover', 'contain']).optional(),
-  /** Both sides, after `size`, to the nearest multiple. */
+  fit: z.enum(imageChoices.fit).optional(),
   multipleOf: z.number().int().min(1).max(1024).optional(),
-  /** A picture that is smaller already keeps its size. */
   onlyShrink: z.boolean().optional(),
-  /** Default bilinear. */
   resample: z.enum(imageFilters).optional(),
-  /** Default true, as in Pillow: the filter widens with the factor. False: as OpenCV does it; nearest and bilinear only. */
   antialias: z.boolean().optional(),
-  /** The middle of the resized picture; where it is smaller, `padColor` around. */
   centerCrop: imageBox.optional(),
-  /** Where the middle lies between two pixels: `down` (default, Hugging Face), or `even` (torchvision). */
-  cropRounding: z.enum(['down', 'even']).optional(),
-  /** At least this size, filled with `padColor`; after `centerCrop`. */
+  cropRounding: z.enum(imageChoices.cropRounding).optional(),
   pad: imageBox.optional(),
-  /** Where the picture stands in what is filled: default `center` for `contain`, `start` (top left) for `pad`. */
-  padAt: z.enum(['center', 'start']).optional(),
-  /** Levels 0 to 255 ahead of rescaling; `zero` (default): zeros in the tensor. */
+  padAt: z.enum(imageChoices.padAt).optional(),
   padColor: z.union([z.literal('zero'), colour]).optional(),
-  /** Default 1/255; 1 for UINT8. */
   rescaleFactor: z.number().positive().optional(),
-  /** After rescaling, in the order of channels that the model sees; default 0. */
   imageMean: perChannel.optional(),
-  /** Default 1. */
   imageStd: perChannel.optional(),
-  /** Default rgb; gray is one channel, by ITU-R 601. */
-  channels: z.enum(['rgb', 'bgr', 'gray']).optional(),
-  /** Default: where the model's input has its 1 or 3, else nchw. */
-  layout: z.enum(['nchw', 'nhwc']).optional(),
+  channels: z.enum(imageChoices.channels).optional(),
+  layout: z.enum(imageChoices.layout).optional(),
 };
 
 const imageInput = {
@@ -106,16 +79,14 @@ const filterRule = { path: ['antialias'], message: 'false wants resample bilinea
 const plainFilter = ({ antialias, resample }: { antialias?: boolean; resample?: string }) =>
   antialias !== false || !resample || resample === 'bilinear' || resample === 'nearest';
 
-/** Options of `decodeImage`. */
-export const decodeOptions = z.strictObject(imageLimits);
-export type DecodeOptions = z.input<typeof decodeOptions>;
+/** Options of `decodeImage`, which checks them without this schema; the two are held against each other in tests. */
+export const decodeOptions = z.strictObject(imageLimits) satisfies z.ZodType<Required<DecodeOptions>, DecodeOptions>;
 
-/** Options of `imageTensor`: limits apart. */
+/** Options of `imageTensor`, likewise. */
 export const preparationOptions = z
-  .strictObject({ ...imagePreparation, datatype: z.enum(['FP32', 'FP16', 'UINT8']).optional() })
+  .strictObject({ ...imagePreparation, datatype: z.enum(imageChoices.datatype).optional() })
   .refine(({ imageStd }) => positive(imageStd), stdRule)
-  .refine(plainFilter, filterRule);
-export type PreparationOptions = z.output<typeof preparationOptions>;
+  .refine(plainFilter, filterRule) satisfies z.ZodType<PreparationOptions>;
 
 export const imageClassificationOptions = z
   .strictObject({

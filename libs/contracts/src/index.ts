@@ -129,10 +129,12 @@ export {
   type ServeError,
 } from './http.schema.ts';
 export {
-  type ClipOptions, clipOptions, type DecodeOptions, decodeOptions, type ImageBox, type ImageClassificationOptions,
-  type ImageEmbeddingOptions, type ImageFilter, type ImageInputOptions, type ImageSize, imageClassificationOptions,
-  imageEmbeddingOptions, imageFilters, imageRankingReply, imageRequest, type PreparationOptions, preparationOptions,
-  zeroShotImageRequest,
+  type DecodeOptions, type ImageBox, type ImageFilter, type ImageSize, imageFilters, type PreparationOptions,
+} from './image-options.ts'; // biome-ignore format: one list
+export {
+  type ClipOptions, clipOptions, decodeOptions, type ImageClassificationOptions, type ImageEmbeddingOptions,
+  type ImageInputOptions, imageClassificationOptions, imageEmbeddingOptions, imageRankingReply, imageRequest,
+  preparationOptions, zeroShotImageRequest,
 } from './image-processing.schema.ts'; // biome-ignore format: one list
 export {
   checkManifest,
@@ -180,15 +182,17 @@ export {
   optimization,
 } from './optimization.schema.ts';
 export {
-  maxParityBytes, mostParityTexts, parityPathOf, parseParity, type TokenizerParity, tokenizerOfParity, tokenizerParity,
+  maxParityBytes, mostParityTexts, parseParity, type TokenizerParity, tokenizerParity,
 } from './parity.schema.ts'; // biome-ignore format: one list
+export { parityPathOf, tokenizerOfParity } from './parity-path.ts';
 export { type FieldFault, fieldFaults, jsonSchemaOf, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
 export {
-  type BoundPipeline, boundPipeline, type Pipeline, type PipelineCondition, type PipelineGeneration, type PipelineNode,
-  type PipelineNodeSight, type PipelineSpec, type PipelineSpecInput, type PipelineValue, pipeline, pipelineCondition,
-  pipelineGeneration, pipelineNode, pipelineNodeSight, pipelineSpec, pipelineValue,
+  type BoundPipeline, boundPipeline, type Pipeline, type PipelineGeneration, type PipelineNodeSight,
+  type PipelineSpec, pipeline, pipelineCondition, pipelineGeneration, pipelineNode, pipelineNodeSight, pipelineSpec,
+  pipelineValue,
 } from './pipeline.schema.ts'; // biome-ignore format: one list
+export type { PipelineCondition, PipelineNode, PipelineSpecInput, PipelineValue } from './pipeline-document.ts';
 export { findCycle, nodeInput, nodeLevels, nodeWaits, pipelineFaults } from './pipeline-graph.ts';
 export { isPick, type Pick, type PickStep, parsePick, picksIn } from './pipeline-pick.ts';
 export {
@@ -243,18 +247,16 @@ export {
   type TextGenerationRequest, type TokenLogprob, tasks, textEmbeddingReply, textEmbeddingRequest, textGenerationEvent,
   textGenerationReply, textGenerationRequest, tokenLogprob,
 } from './tasks.schema.ts'; // biome-ignore format: one list
+export { dataType, signature, tensorSpec } from './tensor.schema.ts';
 export {
   type DataType,
-  dataType,
   dataTypes,
   elementBytes,
   type Signature,
-  signature,
   type Tensor,
   type TensorSpec,
   type Tensors,
-  tensorSpec,
-} from './tensor.schema.ts';
+} from './tensor.ts';
 export {
   type TextClassificationOptions, type TextTokensOptions, textClassificationOptions, textClassificationReply,
   textClassificationRequest, textTokensOptions,

@@ -1,5 +1,5 @@
 import type { FieldFault } from './parse.ts';
-import type { PipelineNode } from './pipeline.schema.ts';
+import type { PipelineNode } from './pipeline-document.ts';
 import { type Pick, pickRoots, picksIn } from './pipeline-pick.ts';
 
 interface Graphed {

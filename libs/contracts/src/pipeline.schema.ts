@@ -1,20 +1,15 @@
 import { z } from 'zod';
 import { boundProcessing } from './module.schema.ts';
 import { endpointName, versionNumber } from './names.schema.ts';
+import type { PipelineCondition, PipelineNode, PipelineSpecInput, PipelineValue } from './pipeline-document.ts';
 import { pipelineFaults } from './pipeline-graph.ts';
 import { isolation, moduleReference } from './processing-spec.schema.ts';
 
 /** Names of nodes; `pipelineFaults` says what is wrong with one. */
 const nodeName = z.string();
 
-/**
- * A value with picks in it: a string that begins with `$` is replaced by what it points at (`$body.image`,
- * `$detect.boxes[0]`, `$item`), `$$` stands for one `$`; lists and objects are gone through.
- */
-export type PipelineValue = string | number | boolean | null | PipelineValue[] | { [key: string]: PipelineValue };
 export const pipelineValue: z.ZodType<PipelineValue> = z.json() as z.ZodType<PipelineValue>;
 
-/** True when what `pick` points at is there and is what is asked; only `pick`: when it is neither absent, null, false, 0 nor empty. */
 export const pipelineCondition = z
   .strictObject({
     pick: z.string(),
@@ -24,38 +19,27 @@ export const pipelineCondition = z
     below: z.number().optional(),
     exists: z.boolean().optional(),
   })
-  .meta({ id: 'PipelineCondition' });
-export type PipelineCondition = z.infer<typeof pipelineCondition>;
+  .meta({ id: 'PipelineCondition' }) satisfies z.ZodType<PipelineCondition>;
 
 export const pipelineNode = z
   .strictObject({
-    /** Exactly one of these two. An endpoint's own traffic rule (its canary, too) decides which version answers. */
     endpoint: endpointName.optional(),
     module: moduleReference.optional(),
-    /** Of `endpoint`: this one instead of what its traffic rule says. */
     version: versionNumber.optional(),
     isolation: isolation.optional(),
     options: z.record(z.string(), z.unknown()).optional(),
-    /** The body it is given; its picks say which nodes it waits for. Default: the pipeline's own body. */
     input: pipelineValue.optional(),
-    /** It waits for these as well. */
     after: z.array(nodeName).max(64).optional(),
     when: pipelineCondition.optional(),
-    /** Once for each element of a list, as `$item` (and `$index`); its result is the list of results, in order. */
     map: z.strictObject({ over: z.string(), concurrency: z.number().int().min(1).max(256).default(8) }).optional(),
-    /** Of one run of it; never more than the pipeline's own. */
     timeoutMs: z.number().int().min(1).max(3_600_000).optional(),
-    /** Its result when it fails or is late. Absent: then the whole request fails. */
     fallback: z.strictObject({ value: pipelineValue }).optional(),
-    /** How many runs of it at once in one router process; further ones wait. */
     concurrency: z.number().int().min(1).max(10_000).optional(),
-    /** Model instances that its endpoint must have; obeyed when the endpoint is the pipeline's own to set, else refused. */
     instances: z.number().int().min(1).max(64).optional(),
     device: z.enum(['cpu', 'gpu']).optional(),
   })
   .refine((node) => !node.endpoint !== !node.module, 'give either endpoint or module')
-  .meta({ id: 'PipelineNode' });
-export type PipelineNode = z.infer<typeof pipelineNode>;
+  .meta({ id: 'PipelineNode' }) satisfies z.ZodType<PipelineNode>;
 
 export const pipelineSpec = z
   .strictObject({
@@ -80,9 +64,8 @@ export const pipelineSpec = z
     for (const { path, message } of pipelineFaults(spec))
       ctx.addIssue({ code: 'custom', path: path.split('.'), message });
   })
-  .meta({ id: 'PipelineSpec' });
+  .meta({ id: 'PipelineSpec' }) satisfies z.ZodType<PipelineSpecInput>;
 export type PipelineSpec = z.infer<typeof pipelineSpec>;
-export type PipelineSpecInput = z.input<typeof pipelineSpec>;
 
 /** As routers run it: checked, modules bound. */
 export const boundPipeline = z.object({

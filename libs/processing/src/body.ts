@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { AnyModule } from './contract.ts';
 import { kindOf, parseJsonBody } from './json-body.ts';
 import { isMultipart, readMultipart } from './multipart.ts';

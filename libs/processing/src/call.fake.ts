@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { CallContext, FileSource } from './contract.ts';
 
 /** A call that records nothing; for specs. */

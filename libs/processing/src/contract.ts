@@ -1,4 +1,4 @@
-import type { ModuleFacts, Signature, Tensors } from '@perch/contracts';
+import type { Signature, TensorSpec, Tensors } from '@perch/contracts/plain';
 
 /** Files of the version, and of the module, by their path in the manifest; where both have one, the module's. */
 export interface FileSource {
@@ -80,7 +80,7 @@ export interface ServeOptions {
 }
 
 /** Headers that `ctx.headers` shows; never credentials or cookies. */
-export const shownHeaders = [
+export const shownHeaders: readonly string[] = [
   'accept', 'accept-language', 'content-language', 'content-type', 'user-agent', 'x-request-id', 'traceparent',
 ]; // biome-ignore format: one row reads better
 export const isShownHeader = (name: string): boolean =>
@@ -120,7 +120,11 @@ export interface ProcessingModule<Body, Loaded, Carry, Options, Out = Tensors> e
 export type AnyModule = ProcessingModule<any, any, any, any, any>;
 
 /** What a module says of itself: its task, and the tensors it takes and answers over `/v2` in place of the model's. */
-export type ModuleDeclaration = Pick<ModuleFacts, 'task' | 'inputs' | 'outputs'>;
+export interface ModuleDeclaration {
+  task?: string;
+  inputs?: TensorSpec[];
+  outputs?: TensorSpec[];
+}
 
 /** Gives a module its types: body, what `load` answered, what is carried from `preprocess` to `postprocess`. */
 export function defineProcessing<Body, Loaded, Carry, Options = Record<string, unknown>, Out = Tensors>(

@@ -1,4 +1,4 @@
-import { AppError, type DataType, type Tensor } from '@perch/contracts';
+import { AppError, type DataType, type Tensor } from '@perch/contracts/plain';
 import { kindOf } from './json-body.ts';
 import type { FlatValues } from './nested.ts';
 import {

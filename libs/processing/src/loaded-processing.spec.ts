@@ -1,8 +1,9 @@
-import type { Signature } from '@perch/contracts';
+import type { Signature } from '@perch/contracts/plain';
 import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from './call.fake.ts';
 import { defineProcessing } from './contract.ts';
-import { loadModule, loadProcessing } from './loaded-processing.ts';
+import { loadModule } from './loaded-module.ts';
+import { loadProcessing } from './loaded-processing.ts';
 import { asFloat32, float32 } from './tensor.ts';
 
 const signature: Signature = {

@@ -1,6 +1,5 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { FileSource, ModuleFiles } from './contract.ts';
-import { readTokenizer } from './text/tokenizer.ts';
 
 /** What a module's `load` reads files with. */
 export function moduleFiles(source: FileSource): ModuleFiles {
@@ -21,7 +20,8 @@ export function moduleFiles(source: FileSource): ModuleFiles {
     json,
     labels: async (path = 'labels.txt') =>
       path.endsWith('.json') ? labelsOf(await json(path), path) : linesOf(await text(path)),
-    tokenizer: (path = 'tokenizer.json') => readTokenizer(source, path),
+    // its tables take a while to load, and few modules want them
+    tokenizer: async (path = 'tokenizer.json') => (await import('./text/tokenizer.ts')).readTokenizer(source, path),
   };
 }
 

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 export const isMultipart = (contentType: string | undefined): contentType is string =>
   contentType !== undefined && /^\s*multipart\/form-data\s*;/i.test(contentType);

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import { ScannedNumbers } from './number-scan.ts';
 
 /** Values of one tensor in row-major order, with the shape that their nesting shows; `[]` for a bare value. */

@@ -1,4 +1,4 @@
-import { type DataType, dataTypes } from '@perch/contracts';
+import { type DataType, dataTypes } from '@perch/contracts/plain';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { asBytes, asFloats, float32, nestedOf, tensor } from './index.ts';

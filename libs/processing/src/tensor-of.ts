@@ -1,4 +1,4 @@
-import { AppError, type DataType, elementBytes, type Tensor } from '@perch/contracts';
+import { AppError, type DataType, elementBytes, type Tensor } from '@perch/contracts/plain';
 import { toTensor } from './convert.ts';
 import { fromBrainHalves, fromHalves } from './half.ts';
 import { flatten } from './nested.ts';

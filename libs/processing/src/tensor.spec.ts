@@ -1,4 +1,4 @@
-import type { Tensor } from '@perch/contracts';
+import type { Tensor } from '@perch/contracts/plain';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

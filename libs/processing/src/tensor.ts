@@ -1,4 +1,4 @@
-import { AppError, type DataType, type Tensor } from '@perch/contracts';
+import { AppError, type DataType, type Tensor } from '@perch/contracts/plain';
 import { toBrainHalves, toHalves } from './half.ts';
 
 /** Views of a tensor are the machine's own order; the wire is little-endian, as is every machine Node runs on today. */
@@ -23,21 +23,23 @@ function tensorOf(datatype: DataType, view: NumberView, shape: readonly number[]
   return { datatype, shape, bytes: new Uint8Array(view.buffer, view.byteOffset, view.byteLength) };
 }
 
+/** `shape` includes the batch dimension; throws `invalid` when it does not hold exactly the values. */
+type Maker<V> = (values: V | ArrayLike<number>, shape: readonly number[]) => Tensor;
+
 /** Makes a constructor of tensors: a view of the right type is taken without a copy, other lists are copied. */
 const numbersTo =
   <V extends NumberView, E>(datatype: DataType, type: { new (...args: never[]): V; from(values: ArrayLike<E>): V }) =>
-  /** `shape` includes the batch dimension; throws `invalid` when it does not hold exactly the values. */
   (values: Values<V, E>, shape: readonly number[]): Tensor =>
     tensorOf(datatype, values instanceof type ? (values as V) : type.from(values as ArrayLike<E>), shape);
 
-export const int8 = numbersTo<Int8Array, number>('INT8', Int8Array);
-export const int16 = numbersTo<Int16Array, number>('INT16', Int16Array);
-export const int32 = numbersTo<Int32Array, number>('INT32', Int32Array);
-export const uint8 = numbersTo<Uint8Array, number>('UINT8', Uint8Array);
-export const uint16 = numbersTo<Uint16Array, number>('UINT16', Uint16Array);
-export const uint32 = numbersTo<Uint32Array, number>('UINT32', Uint32Array);
-export const float32 = numbersTo<Float32Array, number>('FP32', Float32Array);
-export const float64 = numbersTo<Float64Array, number>('FP64', Float64Array);
+export const int8: Maker<Int8Array> = numbersTo<Int8Array, number>('INT8', Int8Array);
+export const int16: Maker<Int16Array> = numbersTo<Int16Array, number>('INT16', Int16Array);
+export const int32: Maker<Int32Array> = numbersTo<Int32Array, number>('INT32', Int32Array);
+export const uint8: Maker<Uint8Array> = numbersTo<Uint8Array, number>('UINT8', Uint8Array);
+export const uint16: Maker<Uint16Array> = numbersTo<Uint16Array, number>('UINT16', Uint16Array);
+export const uint32: Maker<Uint32Array> = numbersTo<Uint32Array, number>('UINT32', Uint32Array);
+export const float32: Maker<Float32Array> = numbersTo<Float32Array, number>('FP32', Float32Array);
+export const float64: Maker<Float64Array> = numbersTo<Float64Array, number>('FP64', Float64Array);
 /** Takes numbers as well as bigints; a number must be whole. */
 export const int64 = (values: BigInt64Array | ArrayLike<number | bigint>, shape: readonly number[]): Tensor =>
   tensorOf('INT64', values instanceof BigInt64Array ? values : BigInt64Array.from(values as number[], BigInt), shape);
@@ -73,11 +75,13 @@ export function bytes(values: readonly (string | Uint8Array)[], shape: readonly 
   return { datatype: 'BYTES', shape, bytes: out };
 }
 
+/** Throws `invalid` when the tensor is of another type or its bytes do not fill its shape. */
+type View<V> = (tensor: Tensor) => V;
+
 /** A view of the tensor's values: without a copy where its bytes are aligned, otherwise of a copy. */
 const viewOf =
-  <V extends NumberView>(datatypes: readonly DataType[], type: ViewType<V>) =>
-  /** Throws `invalid` when the tensor is of another type or its bytes do not fill its shape. */
-  (tensor: Tensor): V => {
+  <V extends NumberView>(datatypes: readonly DataType[], type: ViewType<V>): View<V> =>
+  (tensor) => {
     if (!datatypes.includes(tensor.datatype))
       throw new AppError('invalid', `tensor is ${tensor.datatype}, wanted ${datatypes.join(' or ')}`);
     const size = type.BYTES_PER_ELEMENT;
@@ -86,16 +90,16 @@ const viewOf =
     return new type(aligned.buffer, aligned.byteOffset, tensor.bytes.length / size);
   };
 
-export const asInt8 = viewOf(['INT8'], Int8Array);
-export const asInt16 = viewOf(['INT16'], Int16Array);
-export const asInt32 = viewOf(['INT32'], Int32Array);
-export const asInt64 = viewOf(['INT64'], BigInt64Array);
-export const asUint8 = viewOf(['UINT8', 'BOOL'], Uint8Array);
-export const asUint16 = viewOf(['UINT16', 'FP16', 'BF16'], Uint16Array);
-export const asUint32 = viewOf(['UINT32'], Uint32Array);
-export const asUint64 = viewOf(['UINT64'], BigUint64Array);
-export const asFloat32 = viewOf(['FP32'], Float32Array);
-export const asFloat64 = viewOf(['FP64'], Float64Array);
+export const asInt8: View<Int8Array> = viewOf(['INT8'], Int8Array);
+export const asInt16: View<Int16Array> = viewOf(['INT16'], Int16Array);
+export const asInt32: View<Int32Array> = viewOf(['INT32'], Int32Array);
+export const asInt64: View<BigInt64Array> = viewOf(['INT64'], BigInt64Array);
+export const asUint8: View<Uint8Array> = viewOf(['UINT8', 'BOOL'], Uint8Array);
+export const asUint16: View<Uint16Array> = viewOf(['UINT16', 'FP16', 'BF16'], Uint16Array);
+export const asUint32: View<Uint32Array> = viewOf(['UINT32'], Uint32Array);
+export const asUint64: View<BigUint64Array> = viewOf(['UINT64'], BigUint64Array);
+export const asFloat32: View<Float32Array> = viewOf(['FP32'], Float32Array);
+export const asFloat64: View<Float64Array> = viewOf(['FP64'], Float64Array);
 
 /** The elements of a BYTES tensor, as views. Throws `invalid` when lengths and shape do not agree. */
 export function asBytes(tensor: Tensor): Uint8Array[] {

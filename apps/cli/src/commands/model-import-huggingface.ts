@@ -59,7 +59,7 @@ async function checkProcessing(
   files: readonly FoundFile[],
 ): Promise<void> {
   if (builtin === undefined || version.signature === null) return;
-  const { loadProcessing } = await import('@perch/processing');
+  const { loadProcessing } = await import('@perch/processing/host');
   const source = {
     list: () => files.map(({ path }) => path),
     async read(path: string) {

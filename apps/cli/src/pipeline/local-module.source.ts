@@ -6,7 +6,8 @@ import {
   type ProcessingModuleRecord,
   splitModule,
 } from '@perch/contracts';
-import type { FileSource, LoadedProcessing, ModuleHost } from '@perch/processing';
+import type { FileSource } from '@perch/processing';
+import type { LoadedProcessing, ModuleHost } from '@perch/processing/host';
 import { filesOf } from '../processing/fixture-set.ts';
 import { type PreparedModule, prepareModule } from '../processing/prepared-module.ts';
 
@@ -41,7 +42,7 @@ export class LocalModules {
     const found = new Map<string, LoadedProcessing>();
     for (const [node, { module, isolation = 'worker', options = {} }] of nodes) {
       if (module === undefined) continue;
-      const { ModuleHost: Host } = await import('@perch/processing');
+      const { ModuleHost: Host } = await import('@perch/processing/host');
       this.host ??= new Host(() => undefined);
       const source = await this.sourceOf(module);
       const signature = { inputs: [], outputs: [] };

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { AppError, type BoundPipeline, type PipelineNode, type PipelineSpec } from '@perch/contracts';
-import type { CallContext, LoadedProcessing, NodeTrace, NodeTurn } from '@perch/processing';
+import type { CallContext } from '@perch/processing';
+import type { LoadedProcessing, NodeTrace, NodeTurn } from '@perch/processing/host';
 import { LocalModules } from './local-module.source.ts';
 
 /** How nodes are answered on this computer. */
@@ -23,7 +24,7 @@ export interface LocalRun {
 
 /** Runs a pipeline here as a router would: its modules in this program's own workers, its endpoints over HTTP. */
 export async function runLocally(spec: PipelineSpec, settings: LocalSettings): Promise<LocalRun> {
-  const { compilePipeline, runPipeline, readBody } = await import('@perch/processing');
+  const { compilePipeline, runPipeline, readBody } = await import('@perch/processing/host');
   for (const node of Object.keys(settings.stubs))
     if (!Object.hasOwn(spec.nodes, node))
       throw new AppError('invalid', `--stub ${node}: the pipeline has no such node`);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readBody } from '@perch/processing';
+import { readBody } from '@perch/processing/host';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseFixture } from './fixture.plan.ts';
 import { fixtureBody } from './fixture-body.source.ts';

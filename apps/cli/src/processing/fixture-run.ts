@@ -1,5 +1,6 @@
 import { AppError, type ModuleFixture, type Tensors } from '@perch/contracts';
-import type { CallContext, LoadedProcessing } from '@perch/processing';
+import type { CallContext } from '@perch/processing';
+import type { LoadedProcessing } from '@perch/processing/host';
 import { type Difference, differences, shown } from './difference.plan.ts';
 import type { FixtureBody } from './fixture-body.source.ts';
 import type { ModelSource } from './model.source.ts';

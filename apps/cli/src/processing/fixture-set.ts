@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { AppError, bundlePath, type Isolation, type ModuleFixture } from '@perch/contracts';
-import type { FileSource, LoadedProcessing, ModuleHost } from '@perch/processing';
+import type { FileSource } from '@perch/processing';
+import type { LoadedProcessing, ModuleHost } from '@perch/processing/host';
 import { isFixture, parseFixture, recordingOf } from './fixture.plan.ts';
 import { fixtureBody } from './fixture-body.source.ts';
 import { type FixtureVerdict, runFixture } from './fixture-run.ts';
@@ -39,7 +40,7 @@ export async function runFixtures(prepared: PreparedModule, settings: FixtureSet
     if (model) runs.push({ ...named, model });
   }
   if (runs.length === 0) return [];
-  const { ModuleHost: Host, isShownHeader } = await import('@perch/processing');
+  const { ModuleHost: Host, isShownHeader } = await import('@perch/processing/host');
   const host = new Host(() => undefined);
   try {
     const verdicts: FixtureVerdict[] = [];

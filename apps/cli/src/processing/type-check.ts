@@ -1,13 +1,9 @@
 import { sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type TypeScript from 'typescript';
 import type { CodeFault } from './fault.ts';
 import { pathIn } from './module-folder.source.ts';
 import type { InstalledSdk } from './sdk.source.ts';
 import { sdkName } from './sdk-name.ts';
-
-/** Any file that takes nothing in. */
-const nothing = fileURLToPath(import.meta.url).replace(/type-check(\.\w+)$/, 'sdk-name$1');
 
 /** Type errors of the module's own files, in order; those of the SDK and of packages are none of the user's. */
 export async function typeFaults(entry: string, root: string, sdk: InstalledSdk): Promise<CodeFault[]> {
@@ -42,8 +38,7 @@ function optionsOf(ts: typeof TypeScript, sdk: InstalledSdk): TypeScript.Compile
     resolveJsonModule: true,
     skipLibCheck: true,
     experimentalDecorators: true,
-    // what the SDK takes of its sisters is no part of its types, and costs a second to be read
-    paths: { [sdkName]: [sdk.typesFile], sharp: [nothing] },
+    paths: { [sdkName]: [sdk.typesFile] },
     ...(sdk.nodeTypes ? { types: ['node'], typeRoots: [sdk.nodeTypes] } : { types: [] }),
   };
 }

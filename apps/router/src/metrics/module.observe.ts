@@ -1,4 +1,4 @@
-import type { ModuleHost, PoolStats } from '@perch/processing';
+import type { ModuleHost, PoolStats } from '@perch/processing/host';
 import { labelText, type MetricFamily } from './snapshot.ts';
 
 type Samples = MetricFamily['samples'];

@@ -1,5 +1,6 @@
 import { AppError, type Tensors } from '@perch/contracts';
-import { type CallContext, isShownHeader, type ServeOptions } from '@perch/processing';
+import { type CallContext, type ServeOptions } from '@perch/processing';
+import { isShownHeader } from '@perch/processing/host';
 import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
 import type { HttpExchange, HttpReply } from '../http1/index.ts';
 import type { CustomStats } from './custom-stats.ts';

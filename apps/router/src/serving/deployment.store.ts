@@ -1,5 +1,5 @@
 import type { RouteTarget, RoutingTable, TableServer } from '@perch/contracts';
-import type { LoadedProcessing } from '@perch/processing';
+import type { LoadedProcessing } from '@perch/processing/host';
 import { armLines, type Deployment, type Gauge } from './deployment.ts';
 import type { ProcessingStore } from './processing.store.ts';
 import { ArmStats } from './request-stats.ts';

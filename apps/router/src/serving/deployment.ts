@@ -1,5 +1,5 @@
 import type { RouteTarget } from '@perch/contracts';
-import type { LoadedProcessing } from '@perch/processing';
+import type { LoadedProcessing } from '@perch/processing/host';
 import type { ArmStats } from './request-stats.ts';
 import type { Upstream } from './upstream.ts';
 

@@ -1,4 +1,4 @@
-import type { NodeTrace } from '@perch/processing';
+import type { NodeTrace } from '@perch/processing/host';
 
 export interface NodeCounts {
   pipeline: string;

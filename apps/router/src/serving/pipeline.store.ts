@@ -1,5 +1,5 @@
 import { type BoundPipeline, type Route, type RouteTarget, sha256Hex } from '@perch/contracts';
-import { type CompiledPipeline, compilePipeline, type LoadedProcessing, NodeLimit } from '@perch/processing';
+import { type CompiledPipeline, compilePipeline, type LoadedProcessing, NodeLimit } from '@perch/processing/host';
 import type { CompiledRoute } from '@perch/routing';
 import type { DeploymentStore } from './deployment.store.ts';
 import { armLines, type Deployment } from './deployment.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from '@perch/platform';
-import type { IsolationSettings } from '@perch/processing';
+import type { IsolationSettings } from '@perch/processing/host';
 import { GrpcTransport, HttpTransport, type InferenceTransport } from '@perch/triton/inference';
 import { InferencePath } from '../inference.path.ts';
 import { observeModules } from '../metrics/module.observe.ts';

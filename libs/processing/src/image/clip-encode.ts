@@ -1,4 +1,4 @@
-import { AppError, type DataType, elementBytes, type Tensor, type Tensors } from '@perch/contracts';
+import { AppError, type DataType, elementBytes, type Tensor, type Tensors } from '@perch/contracts/plain';
 import type { CallContext } from '../contract.ts';
 import { elementCount, int32, int64 } from '../tensor.ts';
 import { normalizeRows } from '../text-embedding/pool.ts';

@@ -1,4 +1,4 @@
-import { AppError, type DecodeOptions } from '@perch/contracts';
+import { AppError, type DecodeOptions } from '@perch/contracts/plain';
 import type { Sides } from './geometry.ts';
 import type { Picture } from './picture.ts';
 

@@ -1,11 +1,12 @@
-import { AppError, type DecodeOptions, decodeOptions, parseWith } from '@perch/contracts';
+import { AppError, type DecodeOptions } from '@perch/contracts/plain';
+import { checkDecodeOptions } from './check-options.ts';
 import { codec, type DecodeWish, type Reduction } from './codec.ts';
 import type { Sides } from './geometry.ts';
 import { imageBytes } from './image-bytes.ts';
 import { type ImageHeader, readImageHeader } from './image-header.ts';
 import type { Picture } from './picture.ts';
 
-export type { DecodeOptions } from '@perch/contracts';
+export type { DecodeOptions } from '@perch/contracts/plain';
 
 type Limits = Required<DecodeOptions>;
 
@@ -119,5 +120,5 @@ export function decodeNamed(
  * damaged, animated).
  */
 export async function decodeImage(image: unknown, options: DecodeOptions = {}): Promise<Picture> {
-  return decodeNamed(image, 'image', parseWith(decodeOptions, options, 'decodeImage'));
+  return decodeNamed(image, 'image', checkDecodeOptions(options));
 }

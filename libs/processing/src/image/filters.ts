@@ -1,4 +1,4 @@
-import type { ImageFilter } from '@perch/contracts';
+import type { ImageFilter } from '@perch/contracts/plain';
 
 type Kernel = { support: number; weight: (x: number) => number };
 const sinc = (x: number) => (x === 0 ? 1 : Math.sin(x * Math.PI) / (x * Math.PI));

@@ -1,4 +1,4 @@
-import { AppError, type ImageBox, type ImageSize, type PreparationOptions } from '@perch/contracts';
+import { AppError, type ImageBox, type ImageSize, type PreparationOptions } from '@perch/contracts/plain';
 
 export interface Sides {
   width: number;

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import { kindOf } from '../json-body.ts';
 
 const usualFields = ['image', 'images', 'inputs', 'input'];

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 export interface ImageHeader {
   format: 'jpeg' | 'png' | 'webp';

@@ -1,10 +1,11 @@
-import { AppError, type PreparationOptions, parseWith, preparationOptions, type Tensor } from '@perch/contracts';
+import { AppError, type PreparationOptions, type Tensor } from '@perch/contracts/plain';
 import { toHalves } from '../half.ts';
+import { checkPreparationOptions } from './check-options.ts';
 import { type Geometry, planGeometry } from './geometry.ts';
 import { type Picture, toGray, toRgb } from './picture.ts';
 import { resize } from './resample.ts';
 
-export type { PreparationOptions } from '@perch/contracts';
+export type { PreparationOptions } from '@perch/contracts/plain';
 
 type Levels = Float32Array | Uint16Array | Uint8Array;
 
@@ -149,6 +150,5 @@ export function prepareImages(options: PreparationOptions): Preparation {
  * (names of Hugging Face's preprocessor_config.json; see README). FP32 [n, 3, height, width] by default. Throws `invalid`.
  */
 export function imageTensor(pictures: Picture | readonly Picture[], options: PreparationOptions = {}): Tensor {
-  const checked = parseWith(preparationOptions, options, 'image tensor');
-  return prepareImages(checked).tensor('data' in pictures ? [pictures] : pictures);
+  return prepareImages(checkPreparationOptions(options)).tensor('data' in pictures ? [pictures] : pictures);
 }

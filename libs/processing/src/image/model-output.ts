@@ -1,4 +1,4 @@
-import { AppError, type Signature, type Tensor, type TensorSpec, type Tensors } from '@perch/contracts';
+import { AppError, type Signature, type Tensor, type TensorSpec, type Tensors } from '@perch/contracts/plain';
 import { fromHalves } from '../half.ts';
 import { asFloat32, asUint16 } from '../tensor.ts';
 

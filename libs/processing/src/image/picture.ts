@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 /** A decoded picture: 8-bit levels, row by row from the top left, `channels` of each pixel side by side (RGB, or gray). */
 export interface Picture {

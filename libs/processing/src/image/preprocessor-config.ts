@@ -1,4 +1,4 @@
-import { AppError, type ImageFilter, type ImageSize, type PreparationOptions } from '@perch/contracts';
+import { AppError, type ImageFilter, type ImageSize, type PreparationOptions } from '@perch/contracts/plain';
 
 /** Options of preparation, and how transparency is read. */
 export type PreprocessorOptions = PreparationOptions & { alpha?: 'drop' };

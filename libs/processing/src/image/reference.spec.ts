@@ -1,7 +1,7 @@
 /** What Pillow, OpenCV and Hugging Face's image processors make of the same files: reference/images/generate.py. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { ImageFilter } from '@perch/contracts';
+import type { ImageFilter } from '@perch/contracts/plain';
 import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from '../call.fake.ts';
 import { loadProcessing } from '../loaded-processing.ts';

@@ -1,4 +1,4 @@
-import { AppError, type ImageFilter } from '@perch/contracts';
+import { AppError, type ImageFilter } from '@perch/contracts/plain';
 import { filterWeights, nearestPlaces, type Weights, weightBits } from './filters.ts';
 import { openCvLinear, openCvNearest } from './open-cv.ts';
 import { checkPicture, type Picture, type PictureBox } from './picture.ts';

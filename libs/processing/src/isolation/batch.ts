@@ -1,4 +1,4 @@
-import type { Tensors } from '@perch/contracts';
+import type { Tensors } from '@perch/contracts/plain';
 import { type Carried, type Place, type TensorRow, tensorsLike } from './wire.ts';
 
 /** Messages of one turn of the event loop, and all their bytes in one piece. */

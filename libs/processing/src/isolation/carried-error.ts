@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode, errorCodes, innerMessage } from '@perch/contracts';
+import { AppError, type ErrorCode, errorCodes, innerMessage } from '@perch/contracts/plain';
 import type { CarriedError } from './wire.ts';
 
 const longest = 300;

@@ -1,4 +1,4 @@
-import { AppError, type Tensors } from '@perch/contracts';
+import { AppError, type Tensors } from '@perch/contracts/plain';
 import type { CallContext, FileSource } from '../contract.ts';
 import { carryError } from './carried-error.ts';
 import type { Ask, CarriedError, Note } from './wire.ts';

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import { withTimeout } from '@perch/platform/timing';
 import { afterEnd, type BreakerState, closedForMs, freshBreaker } from './breaker.decide.ts';
 import type { CellListener, CellPort } from './cell.port.ts';

@@ -1,4 +1,4 @@
-import { AppError, type Signature } from '@perch/contracts';
+import { AppError, type Signature } from '@perch/contracts/plain';
 import type { FileSource } from '../contract.ts';
 import { type Batch, BatchWriter, parsedAt, valueAt } from './batch.ts';
 import { moduleError } from './carried-error.ts';

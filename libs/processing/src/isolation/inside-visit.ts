@@ -1,4 +1,4 @@
-import type { Tensors } from '@perch/contracts';
+import type { Tensors } from '@perch/contracts/plain';
 import type { CallContext, ServeOptions } from '../contract.ts';
 import type { BatchWriter } from './batch.ts';
 import type { Ask, FromCell, Note, VisitFacts } from './wire.ts';

@@ -1,6 +1,6 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { AnyModule, FileSource } from '../contract.ts';
-import { type LoadedProcessing, loadModule } from '../loaded-processing.ts';
+import { type LoadedProcessing, loadModule } from '../loaded-module.ts';
 import { type Batch, BatchWriter, bytesAt, parsedAt, valueAt } from './batch.ts';
 import { importBundle } from './bundle.ts';
 import { appErrorOf, carryError } from './carried-error.ts';

@@ -1,6 +1,6 @@
 import type { ModuleFacts, Tensors } from '@perch/contracts';
 import type { CallContext } from '../contract.ts';
-import type { LoadedProcessing } from '../loaded-processing.ts';
+import type { LoadedProcessing } from '../loaded-module.ts';
 import { kept } from './cell.ts';
 import type { CellPool } from './cell-pool.ts';
 import { Job, type Visit } from './job.ts';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { type BoundModule, bundlePath, type Isolation, type Signature } from '@perch/contracts';
 import type { AnyModule, FileSource } from '../contract.ts';
-import { type LoadedProcessing, loadModule } from '../loaded-processing.ts';
+import { type LoadedProcessing, loadModule } from '../loaded-module.ts';
 import { importBundle } from './bundle.ts';
 import { carryError, moduleError } from './carried-error.ts';
 import type { CellListener, CellPort } from './cell.port.ts';

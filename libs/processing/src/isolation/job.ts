@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { CallContext } from '../contract.ts';
 import type { BatchWriter } from './batch.ts';
 import type { Cell } from './cell.ts';

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { Binding, Cell } from './cell.ts';
 import type { Job } from './job.ts';
 import { type CellEnd, culpritOf, verdictOf } from './verdict.decide.ts';

@@ -1,4 +1,4 @@
-import type { DataType, Signature, Tensors } from '@perch/contracts';
+import type { DataType, Signature, Tensors } from '@perch/contracts/plain';
 
 /** What runs a module in a cell (a worker thread or a process of its own) and the router tell one another. */
 

@@ -1,4 +1,4 @@
-import { AppError, type TensorSpec } from '@perch/contracts';
+import { AppError, type TensorSpec } from '@perch/contracts/plain';
 import { kindOf } from '../json-body.ts';
 
 /** One input as the client wrote it. */

@@ -1,4 +1,4 @@
-import type { DataType, Signature, TensorSpec, Tensors } from '@perch/contracts';
+import type { DataType, Signature, TensorSpec, Tensors } from '@perch/contracts/plain';
 import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from '../call.fake.ts';
 import { loadProcessing } from '../loaded-processing.ts';

@@ -1,4 +1,4 @@
-import type { Tensors } from '@perch/contracts';
+import type { Tensors } from '@perch/contracts/plain';
 import { describe, expect, it } from 'vitest';
 import { bfloat16, bool, bytes, float16, float32, float64, int8, int64, uint64 } from '../tensor.ts';
 import { writeReply } from './reply.ts';

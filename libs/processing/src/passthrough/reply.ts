@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { Tensor, Tensors } from '@perch/contracts';
+import type { Tensor, Tensors } from '@perch/contracts/plain';
 import { JsonText } from '../json-text.ts';
 import {
   asBytes, asFloat32, asFloat64, asInt8, asInt16, asInt32, asInt64, asUint8, asUint16, asUint32, asUint64, elementCount,

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PipelineCondition } from '@perch/contracts';
+import type { PipelineCondition } from '@perch/contracts/plain';
 import { type PickScope, readPick } from './pick-value.ts';
 
 const isEmpty = (value: unknown): boolean =>

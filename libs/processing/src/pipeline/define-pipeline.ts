@@ -1,4 +1,4 @@
-import type { PipelineNode, PipelineSpecInput, PipelineValue } from '@perch/contracts';
+import type { PipelineNode, PipelineSpecInput, PipelineValue } from '@perch/contracts/plain';
 
 declare const picked: unique symbol;
 const pickText = Symbol('pick');

@@ -1,4 +1,4 @@
-import { AppError, type PipelineNode, type PipelineValue } from '@perch/contracts';
+import { AppError, type PipelineNode, type PipelineValue } from '@perch/contracts/plain';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compilePipeline } from './compiled-pipeline.ts';

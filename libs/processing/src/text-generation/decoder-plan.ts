@@ -1,4 +1,4 @@
-import { AppError, type Signature, type Tensor, type TensorSpec, type Tensors } from '@perch/contracts';
+import { AppError, type Signature, type Tensor, type TensorSpec, type Tensors } from '@perch/contracts/plain';
 import { int32, int64 } from '../tensor.ts';
 import { asFloats } from '../tensor-of.ts';
 

@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 
 export interface Sampling {
   /** 0: always the most likely token. */

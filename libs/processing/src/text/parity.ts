@@ -1,5 +1,5 @@
-import { AppError, parityPathOf, parseParity } from '@perch/contracts';
-import type { FileSource, TextTokenizer } from '../contract.ts';
+import { AppError, parseParity } from '@perch/contracts';
+import type { TextTokenizer } from '../contract.ts';
 
 /** A text that is not cut has fewer tokens. */
 const everything = 100_000_000;
@@ -32,10 +32,4 @@ export function checkParity(tokenizer: TextTokenizer, parity: string, path: stri
       );
     }
   }
-}
-
-/** Checks where the files hold something to check by. */
-export async function checkByFiles(tokenizer: TextTokenizer, files: FileSource, path: string): Promise<void> {
-  const parity = parityPathOf(path);
-  if (files.list().includes(parity)) checkParity(tokenizer, (await files.read(parity)).toString('utf8'), parity);
 }

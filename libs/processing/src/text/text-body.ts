@@ -1,4 +1,4 @@
-import { AppError } from '@perch/contracts';
+import { AppError } from '@perch/contracts/plain';
 import type { TextOrPair } from '../contract.ts';
 import { kindOf } from '../json-body.ts';
 

@@ -1,4 +1,11 @@
-import { AppError, type DataType, type Signature, type Tensor, type TensorSpec, type Tensors } from '@perch/contracts';
+import {
+  AppError,
+  type DataType,
+  type Signature,
+  type Tensor,
+  type TensorSpec,
+  type Tensors,
+} from '@perch/contracts/plain';
 import type { Padding, TokenBatch } from '../contract.ts';
 import { int32, int64 } from '../tensor.ts';
 

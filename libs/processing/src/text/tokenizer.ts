@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AppError } from '@perch/contracts';
+import { AppError, parityPathOf } from '@perch/contracts/plain';
 import type { FileSource, TextTokenizer } from '../contract.ts';
 import { EncodingTokenizer } from './encoding.ts';
 import { openCorrected } from './library.ts';
-import { checkByFiles, checkParity } from './parity.ts';
 
 /** Versions of one model mostly carry the same tokenizer.json; its vocabulary then stands in memory once. */
 const shared = new Map<string, WeakRef<TextTokenizer>>();
@@ -20,7 +19,8 @@ const forgotten = new FinalizationRegistry<string>((digest) => {
 export async function readTokenizer(files: FileSource, path: string): Promise<TextTokenizer> {
   const file = await files.read(path);
   const tokenizer = await sharedTokenizer(file, path);
-  await checkByFiles(tokenizer, files, path);
+  const parity = parityPathOf(path);
+  if (files.list().includes(parity)) await holdTo(tokenizer, (await files.read(parity)).toString('utf8'), parity);
   return tokenizer;
 }
 
@@ -45,8 +45,12 @@ export async function checkTokenizer(
   json: { text: string; path: string },
   parity: { text: string; path: string },
 ): Promise<void> {
-  checkParity(await buildTokenizer(json.text, json.path), parity.text, parity.path);
+  await holdTo(await buildTokenizer(json.text, json.path), parity.text, parity.path);
 }
+
+/** Its schema is loaded where there is something to check by. */
+const holdTo = async (tokenizer: TextTokenizer, parity: string, path: string): Promise<void> =>
+  (await import('./parity.ts')).checkParity(tokenizer, parity, path);
 
 /** In three turns of the event loop, so that requests wait 30 ms at most and not 60. `path` is only for messages. */
 export async function buildTokenizer(json: string, path: string): Promise<TextTokenizer> {
