@@ -25,6 +25,7 @@ const project = (name: string, include: string[], testTimeout: number, options: 
     testTimeout,
     hookTimeout: 120_000,
     pool: 'forks' as const,
+    isolate: false, // what files import is read once a worker: half of the time of the short ones; no test changes a module
     maxWorkers: 3, // they wait for programs half of the time; with more the programs would wait for each other
     globalSetup: options.postgres ? ['test/support/postgres.global.ts'] : [],
   },

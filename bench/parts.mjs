@@ -127,7 +127,7 @@ http { access_log off; ${paths.join(' ')}
   return { child, address: `http://${host}:${port}` };
 }
 
-export async function startRouter(folder, control) {
+export async function startRouter(folder, control, settings = {}) {
   const port = await freePort();
   const env = {
     PATH: process.env.PATH,
@@ -136,6 +136,7 @@ export async function startRouter(folder, control) {
     PERCH_JOIN_KEY: control.joinKey,
     PERCH_DATA_DIR: join(folder, `router-${port}`),
     PERCH_LOG_LEVEL: 'warn',
+    ...settings,
   };
   const execArgv = ['--import', join(root, 'bench/loop-watch.mjs')];
   const child = fork(join(root, 'apps/router/dist/main.js'), { env, execArgv, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });

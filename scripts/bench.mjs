@@ -2,9 +2,9 @@
  * `npm run bench`: what a request costs in the router, beside nginx, behind both a real Triton.
  *
  *   --rounds N    rounds after the warm-up (5)      --seconds N   of load for each case of a round (3)
- *   --only request-path|big-table|assignment|text|image|worker|pipeline  --json        one object with all figures as the last line
+ *   --only request-path|big-table|assignment|text|image|worker|neighbour|pipeline  --json        one object with all figures as the last line
  *
- * `assignment`, `text`, `image` and `worker` want nothing that is not installed by `npm ci`. A figure without a budget is only told.
+ * `assignment`, `text`, `image`, `worker` and `neighbour` want nothing that is not installed by `npm ci`. A figure without a budget is only told.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
-const parts = ['assignment', 'text', 'image', 'worker', 'pipeline'];
+const parts = ['assignment', 'text', 'image', 'worker', 'neighbour', 'pipeline'];
 const alone = parts.includes(options.only);
 const say = (line) => process.stderr.write(`${line}\n`);
 
@@ -68,6 +68,10 @@ async function measure(folder, running) {
   if (!options.only || options.only === 'worker') {
     const { measureWorkerPath } = await import('../bench/worker-path.mjs');
     figures.push(...(await measureWorkerPath({ rounds, seconds: Number(options.seconds), say })));
+  }
+  if (!options.only || options.only === 'neighbour') {
+    const { measureNeighbour } = await import('../bench/neighbour.mjs');
+    figures.push(...(await measureNeighbour({ folder, running, rounds, seconds: Number(options.seconds), say })));
   }
   if (!options.only || options.only === 'pipeline') {
     const { measurePipeline } = await import('../bench/pipeline.mjs');

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { BoundModule, BoundProcessing, Isolation, Route } from '@perch/contracts';
 import { route, target } from '../../bench/control-stub.mjs';
+import { moduleOf } from '../../bench/modules.mjs';
 import { RouterStand } from './router-stand.ts';
 import { type Act, ScriptedServer } from './scripted-server.ts';
 
@@ -23,8 +23,6 @@ const echo: Act = (_request, response, body) => {
     .end(Buffer.concat([text, bytes]));
 };
 
-const hookNames = ['load', 'preprocess', 'process', 'postprocess', 'unload'] as const;
-
 /** A router with a model server that echoes, and modules written by hand. */
 export class IsolationStand {
   stand!: RouterStand;
@@ -45,19 +43,10 @@ export class IsolationStand {
     await this.server?.close();
   }
 
-  /** `body`: hooks, as in the object given to `defineProcessing`. */
-  module(name: string, body: string): BoundModule {
-    const text = `import { defineProcessing, float32, asFloat32, invalid } from '@perch/processing';\nexport default defineProcessing({${body}});\n`;
+  /** `hooks`: as in the object given to `defineProcessing`. */
+  module(name: string, hooks: string): BoundModule {
     this.number += 1;
-    // each is a module of its own, with workers of its own
-    const bytes = Buffer.from(`${text}// ${this.number}\n`);
-    return {
-      name,
-      number: this.number,
-      digest: createHash('sha256').update(bytes).digest('hex'),
-      facts: { hooks: hookNames.filter((hook) => new RegExp(`\\b${hook}\\s*\\(`).test(body)), body: 'json' },
-      files: [this.stand.control.addBlob('module.mjs', bytes)],
-    };
+    return moduleOf(this.stand.control, name, this.number, hooks);
   }
 
   /** An endpoint with this module; its deployment is named by the module's digest, so that another module is another one. */
@@ -105,8 +94,3 @@ export class IsolationStand {
     return this.stand.post(`/serve/${endpoint}`, body, headers);
   }
 }
-
-/** Hooks that double what they are given. */
-export const doubling = `
-  preprocess(body) { return { inputs: { x: float32(body.x, [1, body.x.length]) }, carry: body.tag }; },
-  postprocess(outputs, { carry }) { return { y: Array.from(asFloat32(outputs.y), (v) => v * 2), tag: carry }; },`;

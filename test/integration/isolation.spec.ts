@@ -1,33 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { doubling, IsolationStand } from './isolation-stand.ts';
+import { doubling, misbehaving } from '../../bench/modules.mjs';
+import { IsolationStand } from './isolation-stand.ts';
 import { SteadyLoad } from './steady-load.ts';
-
-/** Does as `body.do` says, else doubles. */
-const misbehaving = `
-  preprocess(body, _loaded, ctx) {
-    const inputs = { x: float32([1], [1, 1]) };
-    switch (body.do) {
-      case 'loop': for (;;);
-      case 'loop later': return Promise.resolve().then(() => { for (;;); });
-      case 'never': return new Promise(() => {});
-      case 'heap': { const all = []; for (;;) all.push(new Array(1e5).fill(all.length + 0.5)); }
-      case 'throw': throw new TypeError('no such thing');
-      case 'refuse': throw invalid('field "n" is missing');
-      case 'exit': process.exit(7);
-      case 'crash': setTimeout(() => { throw new Error('out of nowhere'); }, 1); return new Promise(() => {});
-      case 'rejection': Promise.reject(new Error('nobody waits')); return { inputs };
-      case 'pollution': Object.prototype.toJSON = () => 'spoilt'; Array.prototype.map = null; Promise.prototype.then = null; return { inputs };
-      case 'buffers': { const all = []; for (;;) all.push(Buffer.alloc(32 << 20, 1)); }
-      case 'file': return import('node:fs').then((fs) => ({ inputs, carry: fs.readFileSync('/etc/hostname', 'utf8') }));
-      case 'write': return import('node:fs').then((fs) => fs.writeFileSync('/tmp/perch-module', 'x'));
-      case 'network': return fetch('http://192.0.2.1/').then(() => ({ inputs }));
-      case 'connection': return import('node:net').then((net) => net.connect(80, '192.0.2.1'));
-      case 'command': return import('node:child_process').then((all) => all.execFileSync('true'));
-      case 'environment': return { inputs, carry: process.env.HOME };
-      default: return { inputs, carry: ctx.headers['user-agent'] };
-    }
-  },
-  postprocess(outputs, { carry }) { return { y: Array.from(asFloat32(outputs.y), (v) => v * 2), carry }; },`;
 
 const timeoutMs = 400;
 const took = (what: string) => new RegExp(`^module test/bad@\\d+: preprocess ${what}`);
