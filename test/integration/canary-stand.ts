@@ -1,4 +1,4 @@
-import type { Route, RouteRollout, WorkerEvidence } from '@perch/contracts';
+import type { Route, RouteRollout, RouteTarget, WorkerEvidence } from '@perch/contracts';
 import { route, target } from '../../bench/control-stub.mjs';
 import { type Answer, RouterStand } from './router-stand.ts';
 import { type Act, fails, ScriptedServer } from './scripted-server.ts';
@@ -38,6 +38,8 @@ export interface Fields {
   kept?: boolean;
   /** Of the candidate: `b` is its own, `a` is stable's. */
   servers?: string[];
+  /** Of the candidate's target. */
+  candidate?: Partial<RouteTarget>;
 }
 
 /** One endpoint with a rollout, so that budgets, ejections and evidence are a test's own. */
@@ -132,7 +134,7 @@ export class CanaryStand {
 
   /** Served from now on, beside those before it; `act` is what the candidate does. */
   async trial(
-    { share = 0.999, rollout, route: more, kept, servers: held = ['b'] }: Fields,
+    { share = 0.999, rollout, route: more, kept, servers: held = ['b'], candidate }: Fields,
     act: Act = right,
   ): Promise<Trial> {
     const name = `e${Object.keys(this.endpoints).length + 1}`;
@@ -141,7 +143,14 @@ export class CanaryStand {
     const tensors = { inputs: tensor('x'), outputs: [{ name: 'y', datatype: 'FP32' as const, shape: [-1, 4] }] };
     const targets = [
       target({ deployment: `${name}-s`, version: 1, tritonModel: `${name}-s`, servers: ['a'], ...tensors }),
-      target({ deployment: `${name}-c`, version: 2, tritonModel: `${name}-c`, servers: held, ...tensors }),
+      target({
+        deployment: `${name}-c`,
+        version: 2,
+        tritonModel: `${name}-c`,
+        servers: held,
+        ...tensors,
+        ...candidate,
+      }),
     ];
     if (kept)
       targets.push(

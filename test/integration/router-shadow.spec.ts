@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moduleOf } from '../../bench/modules.mjs';
 import { armOf, CanaryStand, failing, floats, paths, right } from './canary-stand.ts';
 import type { Act } from './scripted-server.ts';
 
@@ -87,5 +88,25 @@ describe.concurrent('a candidate in the shadow', () => {
     await trial.many(20, () => trial.serve());
     await trial.judged(20);
     expect([trial.asked, trial.told!.pairs]).toEqual([0, undefined]);
+  });
+
+  it.each([
+    // what it makes of several calls is nothing to compare with one
+    ['makes calls of its own', '/serve', {}, 'async process(inputs, _state, ctx) { return ctx.infer(inputs); },'],
+    // they are not the tensors that stable's request brought
+    ['declares tensors of its own', '/v2', { inputs: [{ name: 'text', datatype: 'BYTES' as const, shape: [-1] }] }, ''],
+  ])('is left alone where its module %s', async (_what, path, declares, more) => {
+    const hooks = `preprocess() { return { inputs: { x: float32([1, 2, 3, 4], [1, 4]) } }; }, ${more}`;
+    const name = `test/shadow-${path.length}`;
+    const module = moduleOf(at.router.control, name, 1, hooks);
+    const processing = { module: { ...module, facts: { ...module.facts, ...declares } }, isolation: 'worker' as const, options: {} }; // biome-ignore format: one row
+    const trial = await at.trial({ share: 0, rollout: { shadow }, candidate: { processing } });
+    const send = path === '/v2' ? () => trial.infer() : () => trial.serve();
+    await trial.many(20, send);
+    const { pairs, compared } = await trial.pairs(({ dropped }) => dropped > 0);
+    expect([pairs, compared, trial.asked]).toEqual([0, 0, 0]);
+    const { text } = await at.router.send('/metrics');
+    expect(text).toContain(`perch_module_starts_total{module="${name}@1"`);
+    expect(text).not.toMatch(new RegExp(`perch_module_calls_total\\{module="${name}@1"[^}]*\\} [1-9]`));
   });
 });

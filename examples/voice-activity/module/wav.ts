@@ -26,7 +26,7 @@ function decoded(
   format: { channels: number; rate: number; bits: number } | undefined,
   wantedRate: number,
 ): Float32Array {
-  if (!format || format.channels !== 1 || format.bits !== 16 || format.rate !== wantedRate)
+  if (format?.channels !== 1 || format.bits !== 16 || format.rate !== wantedRate)
     throw invalid(`audio is not what is wanted: 16-bit PCM, one channel, ${wantedRate} samples a second`);
   const samples = new Float32Array(data.length >> 1);
   for (let at = 0; at < samples.length; at += 1) samples[at] = data.readInt16LE(2 * at) / 32_768;
