@@ -62,7 +62,7 @@ export class TrialPath {
       const isArms = first.failed(error, now);
       const reason = errorCodeOf(error) === 'timeout' ? 'late' : 'failed';
       if (!isArms || !this.fallBack(call, first, reason)) throw error;
-      this.failures.logInternal(error, call);
+      this.failures.logFault(error, call);
       reply = await path.attempt(call);
     }
     if (first.answered(performance.now()) && !first.isCandidate)
