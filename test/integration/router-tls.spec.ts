@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { route } from '../../bench/control-stub.mjs';
+import { moduleOf } from '../../bench/modules.mjs';
 import { testCertificate, testCertificateKey } from '../support/certificate.ts';
 import { floats } from '../support/onnx.ts';
 import { type ModelServer, startEngine } from '../support/real-triton.ts';
@@ -16,6 +17,13 @@ const post = (path: string, body: string | Buffer, headers = '') =>
     Buffer.from(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers}\r\n`),
     Buffer.from(body),
   ]);
+
+/** Answers one, two, … as events. */
+const counting = `
+  async process({ to }, _state, ctx) {
+    for (let n = 1; n <= to; n += 1) await ctx.stream({ n, more: ' '.repeat(20_000) });
+    return { to };
+  },`;
 
 describe.each([1, 2])('the router’s listener with TLS, %s process(es)', (workers) => {
   let engine: ModelServer;
@@ -36,7 +44,9 @@ describe.each([1, 2])('the router’s listener with TLS, %s process(es)', (worke
     });
     port = Number(new URL(stand.router.address).port);
     const servers = { a: { http: engine.http, grpc: engine.grpc } };
-    await stand.publish({ servers, endpoints: { scale: route([scaleTarget(2, ['a'])]) } });
+    const processing = { module: moduleOf(stand.control, 'test/count', 1, counting), options: {} };
+    const count = { ...scaleTarget(2, ['a']), deployment: 'count', processing };
+    await stand.publish({ servers, endpoints: { scale: route([scaleTarget(2, ['a'])]), count: route([count]) } });
   });
   afterAll(async () => {
     await stand?.stop();
@@ -99,6 +109,27 @@ describe.each([1, 2])('the router’s listener with TLS, %s process(es)', (worke
     expect(text).toMatch(/^HTTP\/1.1 200 /);
     expect(text).toContain('"data":[2,4,6,8]');
     two.destroy();
+  });
+
+  it('sends a module’s events as they come, and keeps the connection', async () => {
+    const one = await open();
+    const text = async (body: object) => {
+      let all = '';
+      one.on('data', (bytes) => (all += bytes.toString('latin1')));
+      one.write(post('/serve/count', JSON.stringify(body), 'Accept: text/event-stream\r\n'));
+      await expect.poll(() => all, { timeout: 20_000 }).toMatch(/\r\n0\r\n\r\n$/);
+      one.removeAllListeners('data');
+      return all;
+    };
+    for (const to of [3, 200]) {
+      const events = await text({ to });
+      expect(events).toMatch(/^HTTP\/1.1 200 [\s\S]*\r\ncontent-type: text\/event-stream/);
+      expect([...events.matchAll(/data: \{"n":(\d+),/g)].map(([, n]) => Number(n))).toEqual(
+        Array.from({ length: to }, (_, at) => at + 1),
+      );
+      expect(events).toContain(`data: {"to":${to}}`);
+    }
+    one.destroy();
   });
 
   it.each([
