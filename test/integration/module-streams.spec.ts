@@ -67,6 +67,20 @@ describe('modules that stream', () => {
     await expect(read()).rejects.toBeInstanceOf(OpenAI.APIError);
   });
 
+  it.each(isolations)('embed texts for OpenAI’s protocol, and say how many tokens that took: %s', async (isolation) => {
+    const hooks = `process(body) {
+      const embeddings = body.input.map((text) => [text.length, 1]);
+      return { embeddings, usage: { promptTokens: 7 } };
+    },`;
+    const module = stand.module('lengths', hooks);
+    stand.set(`lengths/${isolation}`, { ...module, facts: { ...module.facts, task: 'text-embedding' } }, isolation);
+    await stand.publish();
+    await stand.until(`lengths/${isolation}`, { input: ['a'] });
+    const { data, usage } = await client.embeddings.create({ model: `lengths/${isolation}`, input: ['abc', 'x'] });
+    expect(data.map(({ embedding }) => embedding)).toEqual([[3, 1], [1, 1]]); // biome-ignore format: one row
+    expect(usage).toEqual({ prompt_tokens: 7, total_tokens: 7 });
+  });
+
   it('make a worker’s module wait for a client that does not read', async () => {
     const megabyte = 1_048_576;
     const module = stand.module(

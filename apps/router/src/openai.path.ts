@@ -84,7 +84,7 @@ export class OpenAiPath {
     const body = api.task === 'text-embedding' ? withTextFields(asked.body, route) : asked.body;
     exchange.body = [Buffer.from(JSON.stringify(body))];
     const about = { model: asked.model, requestId, created: Math.floor(Date.now() / 1_000) };
-    if (api.task === 'text-embedding') call.state['promptTokens'] = 0; // the module adds what it counts
+    if (api.task === 'text-embedding') call.state['promptTokens'] = 0; // the built-in adds what it counts
     call.format = asked.events?.(about);
     return Object.assign(call, { wanted: asked, about });
   }

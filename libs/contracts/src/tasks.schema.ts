@@ -21,10 +21,11 @@ export const textEmbeddingRequest = z.union([
   z.looseObject({ inputs: embeddingText }),
   z.looseObject({ input: embeddingText }),
 ]);
+const embeddingUsage = z.looseObject({ promptTokens: z.number().int().min(0) }).optional();
 /** `embedding` for one text, `embeddings` for a list. */
 export const textEmbeddingReply = z.union([
-  z.looseObject({ embedding: embeddingVector }),
-  z.looseObject({ embeddings: z.array(embeddingVector) }),
+  z.looseObject({ embedding: embeddingVector, usage: embeddingUsage }),
+  z.looseObject({ embeddings: z.array(embeddingVector), usage: embeddingUsage }),
 ]);
 
 export const chatRoles = ['system', 'user', 'assistant', 'tool'] as const;

@@ -27,6 +27,13 @@ function vectorsOf(value: unknown): unknown[] {
   return lists[0] as unknown[];
 }
 
+/** As the built-in counted them, or as a module says in its reply (its state stays in its thread); else 0. */
+function tokensOf(value: unknown, { promptTokens }: Record<string, unknown>): number {
+  const { usage } = value as { usage?: { promptTokens?: unknown } | null };
+  const told = promptTokens || usage?.promptTokens;
+  return typeof told === 'number' ? told : 0;
+}
+
 /** `/v1/embeddings` */
 export const embeddingsApi: OpenAiApi = {
   task: 'text-embedding',
@@ -43,7 +50,7 @@ export const embeddingsApi: OpenAiApi = {
             'module',
             `the endpoint's module answered ${vectors.length} embeddings for ${texts.length} texts`,
           );
-        const tokens = typeof state['promptTokens'] === 'number' ? state['promptTokens'] : 0;
+        const tokens = tokensOf(value, state);
         return {
           object: 'list',
           data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: encoded(vector, format) })),
