@@ -19,6 +19,7 @@ import { AddWebhooks1790000000730 } from './1790000000730-add-webhooks.ts';
 import { AddModules1790000000800 } from './1790000000800-add-modules.ts';
 import { AddVersionProcessing1790000000810 } from './1790000000810-add-version-processing.ts';
 import { AddPipelines1790000000820 } from './1790000000820-add-pipelines.ts';
+import { WatchServers1790000000830 } from './1790000000830-watch-servers.ts';
 
 /** Every change of the schema, oldest first. Add a new file; never edit one that has been released. */
 export const migrations = [
@@ -43,4 +44,5 @@ export const migrations = [
   AddModules1790000000800,
   AddVersionProcessing1790000000810,
   AddPipelines1790000000820,
+  WatchServers1790000000830,
 ];

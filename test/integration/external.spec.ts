@@ -139,7 +139,9 @@ describe('a Triton that is adopted', () => {
     a.down = 'connection refused';
     await converge();
     await world.database.query(`update servers set last_seen_at = now() - interval '1 hour'`);
-    await world.database.query(`update installation set watching_since = now() - interval '1 hour'`);
+    await world.database.query(
+      `update installation set watching_since = now() - interval '1 hour', servers_watched_since = now() - interval '1 hour'`,
+    );
     await sweep(world);
     await converge();
     const [shown] = await world.get(ServerService).list();

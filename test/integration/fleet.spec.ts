@@ -136,7 +136,9 @@ describe('routers and unloading', () => {
     await replaceVersion();
     await converge([agent], []);
     await world.database.query(`update routers set last_seen_at = now() - interval '11 minutes'`);
-    await world.database.query(`update installation set watching_since = now() - interval '1 hour'`);
+    await world.database.query(
+      `update installation set watching_since = now() - interval '1 hour', servers_watched_since = now() - interval '1 hour'`,
+    );
     await converge([agent], []);
     expect(agent.models).toEqual(['a-v2']);
   });
@@ -156,6 +158,19 @@ describe('routers and unloading', () => {
       expect((await world.get(ServerService).list())[0]!.live).toBe(true);
     },
   );
+
+  it.each([
+    ['the control plane was away for a moment', 6, true],
+    ['it was there', 3, false],
+  ])('a server without a word for 12 s: %s', async (_what, unswept, live) => {
+    const hour = `now() - interval '1 hour'`;
+    await world.database.query(`update servers set last_seen_at = now() - interval '12 seconds'`);
+    await world.database.query(
+      `update installation set last_sweep_at = now() - interval '${unswept} seconds', watching_since = ${hour}, servers_watched_since = ${hour}`,
+    );
+    await world.get(SweepReconcile).sweep();
+    expect((await world.get(ServerService).list())[0]!.live).toBe(live);
+  });
 
   it('a router that holds an unconfirmed table back, or enrolled a moment ago, holds back an unload', async () => {
     await replaceVersion();
@@ -261,7 +276,9 @@ describe('several servers', () => {
       await world.database.query(`update servers set last_seen_at = now() - interval '11 minutes' where id = $1`, [
         agent.id,
       ]);
-      await world.database.query(`update installation set watching_since = now() - interval '1 hour'`);
+      await world.database.query(
+        `update installation set watching_since = now() - interval '1 hour', servers_watched_since = now() - interval '1 hour'`,
+      );
       await world.get(SweepReconcile).sweep();
       await converge([]);
     };

@@ -24,3 +24,6 @@ export const FLEET_OPTIONS = Symbol('fleet options');
  */
 export const asleepMs = ({ routerGraceMs }: FleetOptions): number =>
   Math.max(5_000, Math.min(30_000, routerGraceMs / 2));
+
+/** The same for silence that is noticed within seconds: a control plane that restarts in ten must not find its servers silent. */
+export const noddedOffMs = ({ serverSilentMs }: FleetOptions): number => serverSilentMs / 2;

@@ -212,8 +212,9 @@ export class ServerStore {
       .query(
         `update servers s set presence = n.presence from (
            select id, case when quiet > $2 * interval '1 millisecond' then 'lost'
-                           when quiet > $1 * interval '1 millisecond' then 'silent' else 'live' end as presence
-           from (select s.id, now() - greatest(s.last_seen_at, i.watching_since) as quiet
+                           when missed > $1 * interval '1 millisecond' then 'silent' else 'live' end as presence
+           from (select s.id, now() - greatest(s.last_seen_at, i.watching_since) as quiet,
+                        now() - greatest(s.last_seen_at, i.servers_watched_since) as missed
                  from servers s cross join installation i) q
          ) n where n.id = s.id and n.presence <> s.presence and n.presence <> 'live'
          returning s.id, s.pool, s.presence`,

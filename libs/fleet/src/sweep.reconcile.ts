@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemActor } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import { FleetStore } from './fleet.store.ts';
-import { asleepMs, FLEET_OPTIONS, type FleetOptions } from './options.ts';
+import { asleepMs, FLEET_OPTIONS, type FleetOptions, noddedOffMs } from './options.ts';
 import { theOnlyKey, work } from './work.ts';
 
 /** Notices who went quiet. Silence counts only from when somebody began to watch, so that a restored dump damns nobody. */
@@ -19,9 +19,12 @@ export class SweepReconcile {
   async sweep(): Promise<void> {
     await this.transactions.run(async (tx) => {
       await tx.query(
-        `update installation set last_sweep_at = now(), watching_since =
-           case when now() - last_sweep_at > $1 * interval '1 millisecond' then now() else watching_since end`,
-        [asleepMs(this.options)],
+        `update installation set last_sweep_at = now(),
+           watching_since = case when now() - last_sweep_at > $1 * interval '1 millisecond' then now()
+                            else watching_since end,
+           servers_watched_since = case when now() - last_sweep_at > $2 * interval '1 millisecond' then now()
+                                   else servers_watched_since end`,
+        [asleepMs(this.options), noddedOffMs(this.options)],
       );
       const { serverSilentMs, serverLostMs } = this.options;
       for (const { id, pool, presence } of await this.stores.servers.sweep(tx, serverSilentMs, serverLostMs)) {
