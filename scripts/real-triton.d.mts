@@ -3,13 +3,15 @@ export type FoundTriton =
       found: true;
       version: string;
       command: string;
+      /** Of the environment that Python models run in. */
+      python: string;
       args: string[];
       env: { PATH: string; LD_LIBRARY_PATH: string };
       backends: string;
       caches: string;
       reason?: undefined;
     }
-  | { found: false; reason: string; command?: undefined };
+  | { found: false; reason: string; command?: undefined; python?: undefined };
 
 export interface TritonCommandOptions {
   repository: string;
@@ -27,6 +29,8 @@ export function missingForTriton(): string | undefined;
 export function findTriton(options?: { tools?: string }): FoundTriton;
 export function tritonCommand(options: TritonCommandOptions): {
   command: string;
+  /** Of the environment that Python models run in. */
+  python: string;
   args: string[];
   env: Record<string, string | undefined>;
 };

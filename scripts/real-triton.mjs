@@ -17,7 +17,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const packages = ['numpy==1.26.4', 'onnxruntime==1.31.1'];
+const packages = ['numpy==1.26.4', 'onnxruntime==1.31.1', 'scikit-learn==1.7.2', 'scipy==1.15.3', 'xgboost-cpu==3.2.0'];
 const wheel = 'nvidia-pytriton==0.7.0';
 const version = '2.51.0';
 const backendSource = resolve(import.meta.dirname, '../deploy/triton/backends/onnxruntime/model.py');

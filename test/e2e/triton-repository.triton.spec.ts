@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -5,9 +6,10 @@ import { dirname, join } from 'node:path';
 import type { Version } from '@perch/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { minilmFolder } from '../../scripts/models/minilm.mjs';
+import { findTriton } from '../../scripts/real-triton.mjs';
 import { Admin } from '../support/admin.ts';
 import { scaleModel } from '../support/onnx.ts';
-import { callerPython, ensembleConfig, pythonConfig, scalePython } from '../support/python-models.ts';
+import { callerPython, ensembleConfig, pythonConfig, scalePython, trainedModels } from '../support/python-models.ts';
 import { missingReason } from '../support/real-parts.ts';
 import { type ModelServer, startTriton } from '../support/real-triton.ts';
 import { Stack } from '../support/stack.ts';
@@ -45,7 +47,7 @@ const repository: Record<string, string | Uint8Array | null> = {
   'graph/1/model.onnx': scaleModel(7),
 };
 
-/** `SimpleNamespace(predict=operator.neg)`, pickled: stands for a model of scikit-learn, which tests do not install. */
+/** `SimpleNamespace(predict=operator.neg)`, pickled: as small as a model can be. */
 const pickledNegation = 'gAJjdHlwZXMKU2ltcGxlTmFtZXNwYWNlCnEAKVJxAX1xAlgHAAAAcHJlZGljdHEDY19vcGVyYXRvcgpuZWcKcQRzYi4=';
 
 describe.skipIf(missingReason('triton'))('Triton repositories in and out', () => {
@@ -198,15 +200,28 @@ describe.skipIf(missingReason('triton'))('Triton repositories in and out', () =>
     await admin.untilServed('in/again', 1, input, 60_000);
   });
 
+  it('models that scikit-learn and XGBoost trained answer as they do in Python', async () => {
+    const printed = execFileSync(findTriton().python!, ['-c', trainedModels, folder], { encoding: 'utf8' });
+    const { rows, said } = JSON.parse(printed) as { rows: number[][]; said: Record<string, number[][]> };
+    const importing = (name: string, file: string, ...more: string[]) =>
+      perch('model', 'import', `in/${name}`, join(folder, file), '--endpoint', `in/${name}`, ...more);
+    await importing('trees', 'trees.ubj', '--engine', 'xgboost');
+    await importing('logit', 'logit.joblib', ...'--engine sklearn --method predict_proba --allow-pickle'.split(' '));
+    for (const [name, wanted] of Object.entries(said)) {
+      await admin.untilServed(`in/${name}`, 1, { x: rows }, 60_000);
+      const { y } = (await admin.serve<{ y: number[][] }>(`in/${name}`, { x: rows })).body;
+      const near = wanted.map((values) => values.map((value) => expect.closeTo(value, 5)));
+      expect([name, y]).toEqual([name, near]);
+    }
+    expect(new Set(said.logit!.map(([first]) => first! > 0.5)).size).toBe(2); // it tells them apart
+  });
+
   it('a library that the servers lack is named, with how to get it', async () => {
-    const file = join(folder, 'trees.json');
-    await writeFile(file, '{}');
-    await perch('model', 'import', 'in/trees', file, '--engine', 'xgboost', '--endpoint', 'in/trees');
-    const said = async () => JSON.stringify((await admin.endpoint('in/trees')).status);
-    const deadline = Date.now() + 60_000;
-    while (!/xgboost|XGBoost/.test(await said()) && Date.now() < deadline)
-      await new Promise((next) => setTimeout(next, 100));
-    expect(await said()).toMatch(/pip install xgboost|XGBoostError/);
+    const file = join(folder, 'boosted.txt');
+    await writeFile(file, 'tree\n');
+    await perch('model', 'import', 'in/boosted', file, '--engine', 'lightgbm', '--endpoint', 'in/boosted');
+    const said = async () => JSON.stringify((await admin.endpoint('in/boosted')).status);
+    await expect.poll(said, { timeout: 60_000, interval: 200 }).toContain('pip install lightgbm');
   });
 
   it('a Hugging Face folder is served by what it says of itself', async () => {

@@ -109,3 +109,24 @@ export const ensembleModel = (name: string, factors: Readonly<Record<string, num
     ]),
   ),
 });
+
+/** Trains on points around two centres, keeps both models in a folder, and prints what they say of four points. */
+export const trainedModels = `import json, sys
+
+import joblib
+import numpy as np
+import xgboost
+from sklearn.linear_model import LogisticRegression
+
+folder = sys.argv[1]
+random = np.random.default_rng(7)
+points = np.concatenate([random.normal(centre, 1.0, (200, 4)) for centre in (-1.0, 1.0)]).astype(np.float32)
+kinds = np.repeat([0, 1], 200)
+rows = points[::100]
+logit = LogisticRegression().fit(points, kinds)
+joblib.dump(logit, folder + "/logit.joblib")
+trees = xgboost.train({"max_depth": 3, "objective": "binary:logistic"}, xgboost.DMatrix(points, kinds), 10)
+trees.save_model(folder + "/trees.ubj")
+said = {"logit": logit.predict_proba(rows), "trees": trees.predict(xgboost.DMatrix(rows)).reshape(-1, 1)}
+print(json.dumps({"rows": rows.tolist(), "said": {name: values.tolist() for name, values in said.items()}}))
+`;
