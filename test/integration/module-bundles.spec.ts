@@ -1,6 +1,9 @@
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { tasks } from '@perch/contracts';
+import type { AnyModule } from '@perch/processing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleModule } from '../../apps/cli/src/processing/bundle.ts';
 import { readFacts } from '../../apps/cli/src/processing/facts.source.ts';
@@ -9,6 +12,7 @@ import { findModule } from '../../apps/cli/src/processing/module-folder.source.t
 import { prepareModule } from '../../apps/cli/src/processing/prepared-module.ts';
 import { installedSdk } from '../../apps/cli/src/processing/sdk.source.ts';
 import { skeletonFiles } from '../../apps/cli/src/processing/skeleton.plan.ts';
+import { taskFaults } from '../../apps/cli/src/processing/task-check.plan.ts';
 import { typeFaults } from '../../apps/cli/src/processing/type-check.ts';
 import { verdictsFault } from '../../apps/cli/src/processing/verdict.plan.ts';
 
@@ -140,12 +144,33 @@ describe('a module on its way to the registry', () => {
     );
   });
 
+  it('as `processing new` writes it for a task has no type errors, and answers as modules of the task do', async () => {
+    const names = Object.keys(tasks);
+    const every = Object.fromEntries(
+      names.flatMap((task) => skeletonFiles('mine', task).map(({ path, text }) => [`${task}/${path}`, text])),
+    );
+    const all = await place({ ...every, 'all.ts': names.map((task) => `import './${task}/module.ts';\n`).join('') });
+    expect(await typeFaults(join(all, 'all.ts'), all, sdk)).toEqual([]);
+    for (const task of names) {
+      const { body, wanted } = JSON.parse(every[`${task}/fixtures/first.json`]!);
+      expect(taskFaults(task, { request: body, reply: wanted })).toEqual([]);
+      const { bytes } = await bundleModule(await findModule(join(all, task)));
+      const text = bytes.toString().replaceAll('"@perch/processing"', JSON.stringify(pathToFileURL(sdk.codeFile).href));
+      const url = `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`;
+      const module: AnyModule = (await import(/* @vite-ignore */ url)).default;
+      const ctx = { count: () => undefined } as never;
+      const { inputs, carry } = await module.preprocess!(body, undefined, ctx);
+      const state = { loaded: undefined, carry };
+      expect(module.postprocess!(await module.process!(inputs, state, ctx), state, ctx)).toEqual(wanted);
+    }
+  });
+
   it('as `processing new` writes it is good, and its fixture as wanted in a thread and in a process', async () => {
     const files = Object.fromEntries(skeletonFiles('mine', 'lengths').map(({ path, text }) => [path, text]));
     const prepared = await prepareModule(await place(files));
     for (const isolation of ['worker', 'process'] as const) {
       const [verdict] = await runFixtures(prepared, { model: 'recorded', isolation });
-      expect(verdict).toMatchObject({ name: 'first', ok: true, told: ['count texts 2'], differences: [] });
+      expect(verdict).toMatchObject({ name: 'first', ok: true, told: ['count answered 1'], differences: [] });
     }
     await writeFile(prepared.folder.fixtures[0]!.file, '{"body": {"text": ["a"]}, "wanted": {"lengths": [2]}}');
     const [differs] = await runFixtures(prepared, { model: 'recorded' });

@@ -1,4 +1,5 @@
 import { jsonSchemaOf, tasks } from '@perch/contracts';
+import { beginningOf } from './beginning.plan.ts';
 import { sdkName } from './sdk-name.ts';
 import { typeText } from './task-text.plan.ts';
 
@@ -39,29 +40,29 @@ export function skeletonFiles(name: string, task: string | undefined, sdk?: Edit
   };
   return [
     { path: 'module.ts', text: moduleText(task, types) },
-    { path: 'fixtures/first.json', text: `${JSON.stringify(fixtureOf(), null, 2)}\n` },
+    { path: 'fixtures/first.json', text: `${JSON.stringify(fixtureOf(task), null, 2)}\n` },
     { path: 'README.md', text: readmeText(name, task, types) },
     ...(sdk ? [{ path: 'tsconfig.json', text: `${JSON.stringify(editorSettings(sdk), null, 2)}\n` }] : []),
   ];
 }
 
-const fixtureOf = () => ({
+const fixtureOf = (task: string | undefined) => ({
   description: 'One request and the reply that it must get.',
-  body: { text: ['a', 'bc'] },
-  wanted: { lengths: [1, 2] },
+  ...beginningOf(task).fixture,
 });
 
 function moduleText(task: string | undefined, types: { request: string; reply: string } | undefined): string {
   const towards = types
     ? [`/** Requests of the task ${task}: ${types.request} */`, `/** Replies of the task ${task}: ${types.reply} */`]
     : [];
+  const { imports, fields, given, work, reply } = beginningOf(task);
   return [
-    `import { defineProcessing } from '${sdkName}';`,
+    `import { ${[...imports, 'defineProcessing'].join(', ')} } from '${sdkName}';`,
     '',
     ...towards,
-    `interface Body {`,
-    `  text: string[];`,
-    `}`,
+    'interface Body {',
+    ...fields.map((field) => `  ${field}`),
+    '}',
     '',
     'export default defineProcessing({',
     ...(task === undefined ? [] : [`  task: '${task}',`]),
@@ -72,16 +73,16 @@ function moduleText(task: string | undefined, types: { request: string; reply: s
     '  /** The body of a request to tensors of the model. Delete `process` below, then the model is asked with these. */',
     '  preprocess(body: Body, _loaded, _ctx) {',
     '    // return { inputs: { x: float32(values, [rows, columns]) }, carry: whatever postprocess needs }',
-    '    return { inputs: {}, carry: body.text };',
+    `    return { inputs: {}, carry: ${given} };`,
     '  },',
     '  /** In place of the one call of the model: any work, and ctx.infer as often as needed. */',
     '  process(_inputs, { carry }, _ctx) {',
-    '    return carry.map((text) => text.length);',
+    `    return ${work};`,
     '  },',
     '  /** What the model, or process, answered to the reply. */',
     '  postprocess(outputs, _state, ctx) {',
-    "    ctx.count('texts', outputs.length);",
-    '    return { lengths: outputs };',
+    "    ctx.count('answered');",
+    `    return ${reply};`,
     '  },',
     '});',
     '',
