@@ -40,15 +40,7 @@ export {
   resolvedEngine,
   tensorrtOrigin,
 } from './engine.schema.ts';
-export {
-  AppError,
-  type AppErrorOptions,
-  type ErrorCode,
-  errorCodeOf,
-  errorCodes,
-  innerMessage,
-  shownMessage,
-} from './error.ts';
+export { errorCodeOf, shownMessage } from './error.ts';
 export {
   type ArmEvidence, armEvidence, bucketCount, bucketSet, bucketsOf, type Feedback, type FeedbackClaims, type FeedbackResult, feedback, feedbackClaims, feedbackResult,
   type MetricEvidence, metricEvidence, type PairEvidence, pairEvidence, type RouteRollout, routeRollout,
@@ -111,14 +103,7 @@ export {
   mostGoldenRequests,
   parseGolden,
 } from './golden.schema.ts';
-export {
-  fromHalfBits,
-  fromHalfBytes,
-  type HalfType,
-  isHalfType,
-  roundToHalf,
-  toHalfBytes,
-} from './half-number.ts';
+export { fromHalfBytes, isHalfType, roundToHalf, toHalfBytes } from './half-number.ts';
 export {
   type ChangeEvent,
   changeEvent,
@@ -128,9 +113,6 @@ export {
   problem,
   type ServeError,
 } from './http.schema.ts';
-export {
-  type DecodeOptions, type ImageBox, type ImageFilter, type ImageSize, imageFilters, type PreparationOptions,
-} from './image-options.ts'; // biome-ignore format: one list
 export {
   type ClipOptions, clipOptions, decodeOptions, type ImageClassificationOptions, type ImageEmbeddingOptions,
   type ImageInputOptions, imageClassificationOptions, imageEmbeddingOptions, imageRankingReply, imageRequest,
@@ -184,7 +166,7 @@ export {
 export {
   maxParityBytes, mostParityTexts, parseParity, type TokenizerParity, tokenizerParity,
 } from './parity.schema.ts'; // biome-ignore format: one list
-export { parityPathOf, tokenizerOfParity } from './parity-path.ts';
+export { tokenizerOfParity } from './parity-path.ts';
 export { type FieldFault, fieldFaults, jsonSchemaOf, parseWith } from './parse.ts';
 export { readPeerUrl, signPeerUrl } from './peer-url.ts';
 export {
@@ -192,9 +174,9 @@ export {
   type PipelineSpec, pipeline, pipelineCondition, pipelineGeneration, pipelineNode, pipelineNodeSight, pipelineSpec,
   pipelineValue,
 } from './pipeline.schema.ts'; // biome-ignore format: one list
-export type { PipelineCondition, PipelineNode, PipelineSpecInput, PipelineValue } from './pipeline-document.ts';
 export { findCycle, nodeInput, nodeLevels, nodeWaits, pipelineFaults } from './pipeline-graph.ts';
 export { isPick, type Pick, type PickStep, parsePick, picksIn } from './pipeline-pick.ts';
+export * from './plain.ts';
 export {
   type BuiltinName,
   builtinOptions,
@@ -248,15 +230,6 @@ export {
   textGenerationReply, textGenerationRequest, tokenLogprob,
 } from './tasks.schema.ts'; // biome-ignore format: one list
 export { dataType, signature, tensorSpec } from './tensor.schema.ts';
-export {
-  type DataType,
-  dataTypes,
-  elementBytes,
-  type Signature,
-  type Tensor,
-  type TensorSpec,
-  type Tensors,
-} from './tensor.ts';
 export {
   type TextClassificationOptions, type TextTokensOptions, textClassificationOptions, textClassificationReply,
   textClassificationRequest, textTokensOptions,
