@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
+import { setPriority } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Batch } from './batch.ts';
@@ -15,6 +16,8 @@ const mebibyte = 1_048_576;
 const mappedMb = 1_536;
 const watchEveryMs = 100;
 const pageBytes = 4_096;
+/** Of 19. */
+const niceness = 5;
 
 const works = (command: string, ...given: string[]): boolean => {
   try {
@@ -98,6 +101,7 @@ export class ChildPort implements CellPort {
     ];
     const [command, ...given] = [...before, ...limits, ...node];
     this.child = spawn(command!, given, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: {}, cwd: '/' });
+    standBehind(this.child.pid);
     this.pipe = this.child.stdio[3] as Socket;
     let words = '';
     const reader = new FrameReader<FromCell>(
@@ -166,6 +170,15 @@ export class ChildPort implements CellPort {
   async end(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.gone;
+  }
+}
+
+/** What it starts with, and what it does, is at the cost of modules where there are too few cores: the router goes first. */
+function standBehind(pid: number | undefined): void {
+  try {
+    if (pid) setPriority(pid, niceness);
+  } catch {
+    // it has ended already
   }
 }
 
