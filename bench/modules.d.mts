@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BoundModule } from '@perch/contracts';
 import type { ControlStub } from './control-stub.mjs';
 
@@ -7,3 +8,5 @@ export function moduleOf(control: ControlStub, name: string, number: number, hoo
 export const doubling: string;
 /** Hooks that do as `body.do` says, else double. */
 export const misbehaving: string;
+/** What a model server answers whose models answer their own input, called `y`. */
+export function echo(request: IncomingMessage, response: ServerResponse, body: Buffer): void;

@@ -1,4 +1,4 @@
-/** Modules written by hand: one that doubles, and one that does whatever a module may do wrong. */
+/** Modules written by hand, one that doubles and one that does whatever a module may do wrong; and a model that echoes. */
 import { createHash } from 'node:crypto';
 
 const hookNames = ['load', 'preprocess', 'process', 'postprocess', 'unload'];
@@ -46,3 +46,13 @@ export const misbehaving = `
     }
   },
   postprocess(outputs, { carry }) { return { y: Array.from(asFloat32(outputs.y), (v) => v * 2), carry }; },`;
+
+/** What a model server answers whose models answer their own input, called `y`. */
+export function echo(request, response, body) {
+  const headLength = Number(request.headers['inference-header-content-length'] ?? body.length);
+  const { inputs } = JSON.parse(body.subarray(0, headLength).toString());
+  const outputs = inputs.map((one) => ({ ...one, name: 'y' }));
+  const head = Buffer.from(JSON.stringify({ model_name: 'm', model_version: '1', outputs }));
+  const headers = { 'inference-header-content-length': String(head.length), 'content-type': 'application/octet-stream' };
+  response.writeHead(200, headers).end(Buffer.concat([head, body.subarray(headLength)]));
+}

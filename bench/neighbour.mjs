@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { route, startControlStub, target } from './control-stub.mjs';
 import { median } from './measure.mjs';
-import { doubling, misbehaving, moduleOf } from './modules.mjs';
+import { doubling, echo, misbehaving, moduleOf } from './modules.mjs';
 import { host, startRouter, stop, until } from './parts.mjs';
 
 /** `nothing` is no misdeed: what differs there is the machine. */
@@ -16,20 +16,11 @@ const timeoutMs = 400;
 /** One misdeed a second: more often and the module is refused for a while, which costs nobody anything. */
 const misdeedEveryMs = 1_000;
 
-/** Answers each model with its own input, called `y`. */
 async function startEcho() {
   const server = createServer((request, response) => {
     const pieces = [];
     request.on('data', (piece) => pieces.push(piece));
-    request.on('end', () => {
-      const body = Buffer.concat(pieces);
-      const headLength = Number(request.headers['inference-header-content-length'] ?? body.length);
-      const { inputs } = JSON.parse(body.subarray(0, headLength).toString());
-      const outputs = inputs.map((one) => ({ ...one, name: 'y' }));
-      const head = Buffer.from(JSON.stringify({ model_name: 'm', model_version: '1', outputs }));
-      const headers = { 'inference-header-content-length': String(head.length), 'content-type': 'application/octet-stream' };
-      response.writeHead(200, headers).end(Buffer.concat([head, body.subarray(headLength)]));
-    });
+    request.on('end', () => echo(request, response, Buffer.concat(pieces)));
   });
   await new Promise((done) => server.listen(0, host, done));
   return { at: `${host}:${server.address().port}`, close: () => server.close() };

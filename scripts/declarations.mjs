@@ -29,10 +29,9 @@ async function declarationOf(file, text) {
   return outputText;
 }
 
-/** `entry`: a file below `src`; it and what its types take in are written to `dist`, where they are older. Answers how many. */
+/** `entry`: a file below `src`; it and what its types take in are written to `dist`, where they are older. */
 export async function writeDeclarations(entry, src, dist) {
   const seen = new Set();
-  let written = 0;
   const write = async (file) => {
     if (seen.has(file)) return;
     seen.add(file);
@@ -44,11 +43,9 @@ export async function writeDeclarations(entry, src, dist) {
       text = (await declarationOf(file, await readFile(file, 'utf8'))).replace(imports, '$1$2.js$3');
       await mkdir(dirname(target), { recursive: true });
       await writeFile(target, text);
-      written += 1;
     }
     for (const [, from] of text.matchAll(/(?:from|import\()\s*['"](\.{1,2}\/[^'"]+)\.js['"]/g))
       await write(resolve(dirname(file), `${from}.ts`));
   };
   await write(entry);
-  return written;
 }

@@ -29,8 +29,6 @@ export function missingForTriton(): string | undefined;
 export function findTriton(options?: { tools?: string }): FoundTriton;
 export function tritonCommand(options: TritonCommandOptions): {
   command: string;
-  /** Of the environment that Python models run in. */
-  python: string;
   args: string[];
   env: Record<string, string | undefined>;
 };

@@ -16,7 +16,7 @@ export const arrows: Record<string, readonly string[]> = {
   routing: ['contracts'],
   // every thread of a module loads it: nothing of the programs' own
   processing: ['contracts', 'contracts/plain', 'platform/timing'],
-  cli: ['contracts', 'processing', 'processing/host'],
+  cli: ['contracts', 'processing', 'processing/bundle', 'processing/host'],
   'control-plane': [
     'contracts', 'access', 'registry', 'endpoints', 'fleet', 'promotion', 'processing/host', 'triton/control', 'platform',
     'platform/database',

@@ -1,27 +1,8 @@
 import type { BoundModule, BoundProcessing, Isolation, Route } from '@perch/contracts';
 import { route, target } from '../../bench/control-stub.mjs';
-import { moduleOf } from '../../bench/modules.mjs';
+import { echo, moduleOf } from '../../bench/modules.mjs';
 import { RouterStand } from './router-stand.ts';
-import { type Act, ScriptedServer } from './scripted-server.ts';
-
-/** Answers each model with its own input, called `y`. */
-const echo: Act = (_request, response, body) => {
-  const headLength = Number(_request.headers['inference-header-content-length'] ?? body.length);
-  const { inputs } = JSON.parse(body.subarray(0, headLength).toString());
-  const bytes = body.subarray(headLength);
-  const head = JSON.stringify({
-    model_name: 'm',
-    model_version: '1',
-    outputs: inputs.map((one: { name: string }) => ({ ...one, name: 'y' })),
-  });
-  const text = Buffer.from(head);
-  response
-    .writeHead(200, {
-      'inference-header-content-length': String(text.length),
-      'content-type': 'application/octet-stream',
-    })
-    .end(Buffer.concat([text, bytes]));
-};
+import { ScriptedServer } from './scripted-server.ts';
 
 /** A router with a model server that echoes, and modules written by hand. */
 export class IsolationStand {

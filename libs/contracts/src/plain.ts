@@ -3,7 +3,7 @@
  * threads and processes of modules. Everything here is in the main entry, too.
  */
 export { AppError, type AppErrorOptions, type ErrorCode, errorCodes, innerMessage } from './error.ts';
-export { fromHalfBits, type HalfType } from './half-number.ts';
+export { fromHalfBits } from './half-number.ts';
 export {
   type DecodeOptions,
   type ImageBox,
@@ -18,7 +18,6 @@ export { parityPathOf } from './parity-path.ts';
 export type {
   PipelineCondition,
   PipelineNode,
-  PipelineNodeInput,
   PipelineSpecInput,
   PipelineValue,
 } from './pipeline-document.ts';

@@ -26,4 +26,4 @@ export const asleepMs = ({ routerGraceMs }: FleetOptions): number =>
   Math.max(5_000, Math.min(30_000, routerGraceMs / 2));
 
 /** The same for silence that is noticed within seconds: a control plane that restarts in ten must not find its servers silent. */
-export const noddedOffMs = ({ serverSilentMs }: FleetOptions): number => serverSilentMs / 2;
+export const serverAsleepMs = ({ serverSilentMs }: FleetOptions): number => serverSilentMs / 2;

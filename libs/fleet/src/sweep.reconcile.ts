@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { systemActor } from '@perch/contracts';
 import { CHANGE_LOG, type ChangeLog, Transactions, type Tx, WorkStore } from '@perch/platform/database';
 import { FleetStore } from './fleet.store.ts';
-import { asleepMs, FLEET_OPTIONS, type FleetOptions, noddedOffMs } from './options.ts';
+import { asleepMs, FLEET_OPTIONS, type FleetOptions, serverAsleepMs } from './options.ts';
 import { theOnlyKey, work } from './work.ts';
 
 /** Notices who went quiet. Silence counts only from when somebody began to watch, so that a restored dump damns nobody. */
@@ -24,7 +24,7 @@ export class SweepReconcile {
                             else watching_since end,
            servers_watched_since = case when now() - last_sweep_at > $2 * interval '1 millisecond' then now()
                                    else servers_watched_since end`,
-        [asleepMs(this.options), noddedOffMs(this.options)],
+        [asleepMs(this.options), serverAsleepMs(this.options)],
       );
       const { serverSilentMs, serverLostMs } = this.options;
       for (const { id, pool, presence } of await this.stores.servers.sweep(tx, serverSilentMs, serverLostMs)) {

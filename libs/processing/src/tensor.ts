@@ -6,7 +6,6 @@ type NumberView =
   | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array
   | BigInt64Array | BigUint64Array; // biome-ignore format: one row reads better
 type ViewType<V> = { new (buffer: ArrayBufferLike, byteOffset: number, length: number): V; BYTES_PER_ELEMENT: number };
-type Values<V, E> = V | ArrayLike<E>;
 
 export const elementCount = (shape: readonly number[]): number => shape.reduce((product, dim) => product * dim, 1);
 
@@ -28,18 +27,21 @@ type Maker<V> = (values: V | ArrayLike<number>, shape: readonly number[]) => Ten
 
 /** Makes a constructor of tensors: a view of the right type is taken without a copy, other lists are copied. */
 const numbersTo =
-  <V extends NumberView, E>(datatype: DataType, type: { new (...args: never[]): V; from(values: ArrayLike<E>): V }) =>
-  (values: Values<V, E>, shape: readonly number[]): Tensor =>
-    tensorOf(datatype, values instanceof type ? (values as V) : type.from(values as ArrayLike<E>), shape);
+  <V extends NumberView>(
+    datatype: DataType,
+    type: { new (...args: never[]): V; from(values: ArrayLike<number>): V },
+  ): Maker<V> =>
+  (values, shape) =>
+    tensorOf(datatype, values instanceof type ? values : type.from(values as ArrayLike<number>), shape);
 
-export const int8: Maker<Int8Array> = numbersTo<Int8Array, number>('INT8', Int8Array);
-export const int16: Maker<Int16Array> = numbersTo<Int16Array, number>('INT16', Int16Array);
-export const int32: Maker<Int32Array> = numbersTo<Int32Array, number>('INT32', Int32Array);
-export const uint8: Maker<Uint8Array> = numbersTo<Uint8Array, number>('UINT8', Uint8Array);
-export const uint16: Maker<Uint16Array> = numbersTo<Uint16Array, number>('UINT16', Uint16Array);
-export const uint32: Maker<Uint32Array> = numbersTo<Uint32Array, number>('UINT32', Uint32Array);
-export const float32: Maker<Float32Array> = numbersTo<Float32Array, number>('FP32', Float32Array);
-export const float64: Maker<Float64Array> = numbersTo<Float64Array, number>('FP64', Float64Array);
+export const int8: Maker<Int8Array> = numbersTo<Int8Array>('INT8', Int8Array);
+export const int16: Maker<Int16Array> = numbersTo<Int16Array>('INT16', Int16Array);
+export const int32: Maker<Int32Array> = numbersTo<Int32Array>('INT32', Int32Array);
+export const uint8: Maker<Uint8Array> = numbersTo<Uint8Array>('UINT8', Uint8Array);
+export const uint16: Maker<Uint16Array> = numbersTo<Uint16Array>('UINT16', Uint16Array);
+export const uint32: Maker<Uint32Array> = numbersTo<Uint32Array>('UINT32', Uint32Array);
+export const float32: Maker<Float32Array> = numbersTo<Float32Array>('FP32', Float32Array);
+export const float64: Maker<Float64Array> = numbersTo<Float64Array>('FP64', Float64Array);
 /** Takes numbers as well as bigints; a number must be whole. */
 export const int64 = (values: BigInt64Array | ArrayLike<number | bigint>, shape: readonly number[]): Tensor =>
   tensorOf('INT64', values instanceof BigInt64Array ? values : BigInt64Array.from(values as number[], BigInt), shape);

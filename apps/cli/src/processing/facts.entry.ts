@@ -2,7 +2,7 @@
  * Reads what a bundle declares, in a process that may read nothing but the SDK, write nothing and start nothing. The
  * bundle comes over the channel to whoever started this, and its facts go back the same way.
  */
-import { importBundle } from '@perch/processing/host';
+import { importBundle } from '@perch/processing/bundle';
 
 const tell = process.send!.bind(process);
 const leave = process.exit.bind(process);

@@ -1,5 +1,5 @@
 import { AppError, type Tensors } from '@perch/contracts';
-import { type CallContext, type ServeOptions } from '@perch/processing';
+import type { CallContext, ServeOptions } from '@perch/processing';
 import { isShownHeader } from '@perch/processing/host';
 import { type Chance, type CompiledRoute, readVersion } from '@perch/routing';
 import type { HttpExchange, HttpReply } from '../http1/index.ts';

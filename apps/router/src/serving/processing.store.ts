@@ -1,6 +1,6 @@
 import { AppError, type RouteTarget } from '@perch/contracts';
 import { backoffMs, type Logger, pause, silentLogger, withTimeout } from '@perch/platform';
-import { type FileSource } from '@perch/processing';
+import type { FileSource } from '@perch/processing';
 import { type IsolationSettings, type LoadedProcessing, loadProcessing, ModuleHost } from '@perch/processing/host';
 
 /** Where the bytes of a version's small files are, by hash. */

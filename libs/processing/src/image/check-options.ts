@@ -30,30 +30,29 @@ const colour: Rule = (value) =>
 const perChannel: Rule = (value) => (listOf(value, [1, 3], () => true) ? undefined : 'wants 1 or 3 numbers');
 
 const side = within(1, 16_384);
+/** `forms`: names that must be there, and names that may. */
 const sides =
-  (wanted: string, ...allowed: readonly (readonly [string, ...string[]])[]): Rule =>
+  (wanted: string, ...forms: readonly (readonly [needs: readonly string[], may: readonly string[]])[]): Rule =>
   (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return wanted;
     const given = Object.entries(value).filter(([, one]) => one !== undefined);
-    const fits = allowed.some(
-      ([first, ...others]) =>
-        given.some(([name]) => name === first) && given.every(([name]) => name === first || others.includes(name)),
+    const names = given.map(([name]) => name);
+    const fits = forms.some(
+      ([needs, may]) =>
+        needs.every((name) => names.includes(name)) &&
+        names.every((name) => needs.includes(name) || may.includes(name)),
     );
     return fits && given.every(([, one]) => side(one) === undefined) ? undefined : wanted;
   };
-const box: Rule = (value) =>
-  typeof value === 'object' && value !== null && 'height' in value && 'width' in value
-    ? sides('wants height and width, from 1 to 16384', ['height', 'width'])(value)
-    : 'wants height and width, from 1 to 16384';
-const size: Rule = (value) =>
-  box(value) === undefined
-    ? undefined
-    : sides(
-        'wants height and width, or shortestEdge, longestEdge, or height and maxWidth, from 1 to 16384',
-        ['shortestEdge', 'longestEdge'],
-        ['longestEdge'],
-        ['height', 'maxWidth'],
-      )(value);
+const both = [['height', 'width'], []] as const;
+const box = sides('wants height and width, from 1 to 16384', both);
+const size = sides(
+  'wants height and width, or shortestEdge, longestEdge, or height and maxWidth, from 1 to 16384',
+  both,
+  [['shortestEdge'], ['longestEdge']],
+  [['longestEdge'], []],
+  [['height'], ['maxWidth']],
+);
 
 const decodeRules: Rules<DecodeOptions> = {
   maxBytes: within(1, 268_435_456),
